@@ -1,0 +1,113 @@
+"""What the use cases ask of the outside world. Adapters implement these; tests bring fakes that pass the same contract suites.
+
+Every method returns domain values, raises only ``domain.errors`` and lets ``CancelledError`` pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
+
+from sessionref_server.domain.capture import Capture
+from sessionref_server.domain.session import ModelRoute, SessionHead, SessionId
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCheck:
+    """State of one source, for GetServiceInfo and the per-source statuses of a search."""
+
+    name: str
+    ready: bool
+    """The first scan is complete."""
+    places: tuple[str, ...] = ()
+    """Folders it reads; for the person's own terminal only, never on the wire of a shared server."""
+    listed: int = 0
+    unreadable: int = 0
+    """Logs that are damaged, too new, or no session at all."""
+    empty: int = 0
+    failure: str = ""
+    """Why the source as a whole cannot be read, in one sentence; empty when it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadChanges:
+    """A step of a source's catalogue: heads that are new or changed, ids that are gone."""
+
+    changed: Sequence[SessionHead] = ()
+    removed: Sequence[SessionId] = ()
+
+
+class SessionSource(Protocol):
+    """Sessions of one kind, wherever they are kept."""
+
+    @property
+    def name(self) -> str:
+        """Stable name, e.g. ``claude-code``; the prefix of its ids unless the source is dsh or the session store."""
+        ...
+
+    def check(self) -> SourceCheck:
+        """Current state; never blocks."""
+        ...
+
+    async def follow_heads(self, publish: Callable[[HeadChanges], None]) -> None:
+        """Publish all heads, newest first and in steps, then every change within one second. Runs until cancelled; a failing
+        store is reported by ``check`` and tried again, never raised."""
+        ...
+
+    async def read_surface(self, session_id: SessionId) -> Capture:
+        """Read one session as its model sees it now. Raises a subclass of ReadFailedError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpillTicket:
+    """Where a full transcript was saved."""
+
+    locator: str
+    size_bytes: int
+
+
+class SpillStore(Protocol):
+    """Keeps full transcripts of cut sources."""
+
+    async def save(self, owner: SessionId, content: bytes) -> SpillTicket:
+        """Save whole or not at all; when the caller is cancelled, nothing is ever visible. The same content saved again for the
+        same owner may give the same ticket. Raises OSError's domain form ``SpillFailedError`` when storage fails."""
+        ...
+
+    async def read(self, locator: str, owner: SessionId, offset_bytes: int, limit_bytes: int) -> tuple[bytes, int]:
+        """One page and the total size. Raises UnknownSessionError when the locator is unknown, expired or another owner's."""
+        ...
+
+
+class SpillFailedError(Exception):
+    """Storage refused a save. Never fails a call: the notice says ``save-failed``."""
+
+
+class ModelCatalogue(Protocol):
+    """Context windows by model."""
+
+    async def context_window_tokens(self, route: ModelRoute) -> int | None:
+        """Context window in tokens; ``None`` when provider, model or capacity is unknown. Raises ModelMetadataError when the
+        catalogue itself fails."""
+        ...
+
+
+class SecretDetector(Protocol):
+    """Finds key-shaped strings."""
+
+    def find(self, text: bytes) -> list[tuple[int, int]]:
+        """Byte ranges ``(start, end)`` of secrets in UTF-8 text, ascending and not overlapping. Linear in the text."""
+        ...
+
+
+class Offload(Protocol):
+    """Runs a pure function where it cannot block the event loop (a worker process)."""
+
+    def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[None, None, T]:
+        """Run it; cancelling the call stops waiting at once and lets the worker go within 20 ms where the function yields."""
+        ...
