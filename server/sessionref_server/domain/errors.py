@@ -19,6 +19,7 @@
     ├── UnauthenticatedError
     ├── OverloadedError
     ├── InvalidRequestError
+    ├── ShuttingDownError
     └── NotServedError                an RPC of a later release
 
 ``wire/status.py`` holds the one table from these classes to gRPC status, reason and retry advice (API.md). Messages name the field
@@ -144,6 +145,12 @@ class InvalidRequestError(SessionReferenceError):
     """A request field other than a reference is malformed. Metadata: ``field``."""
 
     reason = "INVALID_REQUEST"
+
+
+class ShuttingDownError(SessionReferenceError):
+    """The server is going away; another one, or a later try, may answer."""
+
+    reason = "SHUTTING_DOWN"
 
 
 class NotServedError(SessionReferenceError):

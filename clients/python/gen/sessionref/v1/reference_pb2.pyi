@@ -142,13 +142,15 @@ class _ServiceErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Se
     SERVICE_ERROR_REASON_UNAUTHENTICATED: _ServiceErrorReason.ValueType  # 5
     """The caller is not known. UNAUTHENTICATED."""
     SERVICE_ERROR_REASON_OVERLOADED: _ServiceErrorReason.ValueType  # 6
-    """The server sheds load, or is shutting down. RESOURCE_EXHAUSTED with RetryInfo."""
+    """The server sheds load. RESOURCE_EXHAUSTED with RetryInfo."""
     SERVICE_ERROR_REASON_INVALID_REQUEST: _ServiceErrorReason.ValueType  # 7
     """A request field is malformed. INVALID_ARGUMENT with BadRequest. Metadata: `field`."""
     SERVICE_ERROR_REASON_INTERNAL: _ServiceErrorReason.ValueType  # 8
     """A fault of the server. INTERNAL. Metadata: `request_id`, which its log explains."""
     SERVICE_ERROR_REASON_NOT_SERVED: _ServiceErrorReason.ValueType  # 9
     """The RPC, or the domain asked for, is in the contract but not in this release. UNIMPLEMENTED."""
+    SERVICE_ERROR_REASON_SHUTTING_DOWN: _ServiceErrorReason.ValueType  # 10
+    """The server is going away. UNAVAILABLE with RetryInfo."""
 
 class ServiceErrorReason(_ServiceErrorReason, metaclass=_ServiceErrorReasonEnumTypeWrapper):
     """Service-level reasons, as they appear in ErrorInfo.reason without the enum's prefix: the value
@@ -168,13 +170,15 @@ SERVICE_ERROR_REASON_PERMISSION_DENIED: ServiceErrorReason.ValueType  # 4
 SERVICE_ERROR_REASON_UNAUTHENTICATED: ServiceErrorReason.ValueType  # 5
 """The caller is not known. UNAUTHENTICATED."""
 SERVICE_ERROR_REASON_OVERLOADED: ServiceErrorReason.ValueType  # 6
-"""The server sheds load, or is shutting down. RESOURCE_EXHAUSTED with RetryInfo."""
+"""The server sheds load. RESOURCE_EXHAUSTED with RetryInfo."""
 SERVICE_ERROR_REASON_INVALID_REQUEST: ServiceErrorReason.ValueType  # 7
 """A request field is malformed. INVALID_ARGUMENT with BadRequest. Metadata: `field`."""
 SERVICE_ERROR_REASON_INTERNAL: ServiceErrorReason.ValueType  # 8
 """A fault of the server. INTERNAL. Metadata: `request_id`, which its log explains."""
 SERVICE_ERROR_REASON_NOT_SERVED: ServiceErrorReason.ValueType  # 9
 """The RPC, or the domain asked for, is in the contract but not in this release. UNIMPLEMENTED."""
+SERVICE_ERROR_REASON_SHUTTING_DOWN: ServiceErrorReason.ValueType  # 10
+"""The server is going away. UNAVAILABLE with RetryInfo."""
 Global___ServiceErrorReason: _TypeAlias = ServiceErrorReason  # noqa: Y015
 
 @_typing.final

@@ -1,0 +1,3 @@
+"""sessionref: the service behind ``@``."""
+
+__version__ = "0.1.0"

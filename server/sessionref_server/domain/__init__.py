@@ -1,0 +1,1 @@
+"""Values and pure functions: what the product means, without any I/O."""
