@@ -5,7 +5,7 @@ Every method returns domain values, raises only ``domain.errors`` and lets ``Can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -55,7 +55,8 @@ class SessionSource(Protocol):
 
     async def follow_heads(self, publish: Callable[[HeadChanges], None]) -> None:
         """Publish all heads, newest first and in steps, then every change within one second. Runs until cancelled; a failing
-        store is reported by ``check`` and tried again, never raised."""
+        store is reported by ``check`` and tried again, never raised.
+        """
         ...
 
     async def read_surface(self, session_id: SessionId) -> Capture:
@@ -69,6 +70,8 @@ class SpillTicket:
 
     locator: str
     size_bytes: int
+    fresh: bool = True
+    """Whether this save made it; ``False`` when an earlier one is used again."""
 
 
 class SpillStore(Protocol):
@@ -76,7 +79,19 @@ class SpillStore(Protocol):
 
     async def save(self, owner: SessionId, content: bytes) -> SpillTicket:
         """Save whole or not at all; when the caller is cancelled, nothing is ever visible. The same content saved again for the
-        same owner may give the same ticket. Raises OSError's domain form ``SpillFailedError`` when storage fails."""
+        same owner may give the same ticket, with ``fresh`` false.
+
+        Raises:
+            SpillFailedError: storage refused.
+        """
+        ...
+
+    async def renew(self, owner: SessionId, ticket: SpillTicket) -> bool:
+        """Give a ticket a new life. ``False`` when what it stands for is gone or nearly expired; save again then."""
+        ...
+
+    def discard(self, owner: SessionId, ticket: SpillTicket) -> None:
+        """Remove a fresh save whose locator nobody will be told. Returns at once; the removal is under way."""
         ...
 
     async def read(self, locator: str, owner: SessionId, offset_bytes: int, limit_bytes: int) -> tuple[bytes, int]:
@@ -93,7 +108,8 @@ class ModelCatalogue(Protocol):
 
     async def context_window_tokens(self, route: ModelRoute) -> int | None:
         """Context window in tokens; ``None`` when provider, model or capacity is unknown. Raises ModelMetadataError when the
-        catalogue itself fails."""
+        catalogue itself fails.
+        """
         ...
 
 
@@ -106,8 +122,12 @@ class SecretDetector(Protocol):
 
 
 class Offload(Protocol):
-    """Runs a pure function where it cannot block the event loop (a worker process)."""
+    """Runs pure functions where they cannot block the event loop. Cancelling a call stops waiting at once."""
 
-    def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[None, None, T]:
-        """Run it; cancelling the call stops waiting at once and lets the worker go within 20 ms where the function yields."""
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function of bounded cost. Raises what it raises."""
+        ...
+
+    async def build_bytes(self, pieces: Callable[P, Iterable[bytes]], /, *args: P.args, **kwargs: P.kwargs) -> bytes:
+        """Run a function that yields pieces of bytes, and join them. When cancelled, the work stops before its next piece."""
         ...

@@ -102,7 +102,7 @@ def guarded(
             await _end(context, status_of(error), request_id)
         except TimeoutError:
             await _end(context, status_of(CancelledCallError("the deadline passed", deadline_exceeded=True)), request_id)
-        except Exception:  # the border: nothing leaks from an unknown failure
+        except Exception:  # noqa: BLE001 - the border: nothing leaks from an unknown failure
             LOGGER.exception("unexpected failure", extra={"request_id": request_id, "method": method.__name__})
             await _end(context, internal_status(request_id), request_id)
         finally:

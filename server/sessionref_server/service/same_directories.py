@@ -1,0 +1,125 @@
+"""Which recorded directories are one directory under several names (links), found out without a search ever waiting for a disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+TARGET_SECONDS = 5.0
+"""How long what was found of a target's directory holds before it is looked at again."""
+PATIENCE_SECONDS = 0.25
+"""A directory that does not answer by then (a dead network drive) counts as no directory here."""
+MAX_TARGETS = 256
+MAX_RECORDED = 50_000
+"""Recorded directories that are looked at; more cost more than links are worth."""
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
+@dataclass(slots=True)
+class _Target:
+    identity: Identity | None = None
+    looked_at: float | None = None
+    """Monotonic time of the last answer; ``None`` before the first."""
+    asked_at: float | None = None
+    """Monotonic time of a question that is not answered yet."""
+
+
+class SameDirectories:
+    """Identities of recorded and of target directories. Used on one event loop; looking is done in two threads of its own."""
+
+    def __init__(self) -> None:
+        self._recorded: dict[str, Identity] = {}
+        self._by_identity: dict[Identity, tuple[str, ...]] = {}
+        self._targets: OrderedDict[str, _Target] = OrderedDict()
+        self._questions: set[asyncio.Task[None]] = set()
+        self._for_recorded = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recorded-directories")
+        self._for_targets = ThreadPoolExecutor(max_workers=1, thread_name_prefix="target-directories")
+        self.answered = asyncio.Event()
+        """Set whenever a question about a target was answered; whoever waits clears it."""
+
+    async def look_at_recorded(self, directories: Collection[str]) -> bool:
+        """Look at all recorded directories again; returns whether anything became known or changed."""
+        paths = [path for path in directories if _may_be_here(path)][:MAX_RECORDED]
+        found = await asyncio.get_running_loop().run_in_executor(self._for_recorded, _identities, paths)
+        if found == self._recorded:
+            return False
+        self._recorded = found
+        self._by_identity = _grouped(found)
+        return True
+
+    def others(self, target: str) -> Collection[str]:
+        """Recorded directories that are the target's under another name, by what is known now."""
+        if not _may_be_here(target):
+            return ()
+        identity = self._identity(target)
+        return () if identity is None else [path for path in self._by_identity.get(identity, ()) if path != target]
+
+    def is_settled(self, target: str) -> bool:
+        """Whether the target's directory was looked at, or does not answer."""
+        found = self._targets.get(target)
+        if found is None or found.looked_at is not None or found.asked_at is None:
+            return True
+        return _now() - found.asked_at > PATIENCE_SECONDS
+
+    def close(self) -> None:
+        """Stop waiting for answers."""
+        for question in self._questions:
+            question.cancel()
+        self._for_recorded.shutdown(wait=False, cancel_futures=True)
+        self._for_targets.shutdown(wait=False, cancel_futures=True)
+
+    def _identity(self, target: str) -> Identity | None:
+        found = self._targets.setdefault(target, _Target())
+        self._targets.move_to_end(target)
+        if len(self._targets) > MAX_TARGETS:
+            self._targets.popitem(last=False)
+        is_fresh = found.looked_at is not None and _now() - found.looked_at < TARGET_SECONDS
+        if not is_fresh and found.asked_at is None:
+            found.asked_at = _now()
+            question = asyncio.get_running_loop().create_task(self._ask(target, found))
+            self._questions.add(question)
+            question.add_done_callback(self._questions.discard)
+        return found.identity
+
+    async def _ask(self, target: str, found: _Target) -> None:
+        identities = await asyncio.get_running_loop().run_in_executor(self._for_targets, _identities, [target])
+        found.identity = identities.get(target)
+        found.looked_at, found.asked_at = _now(), None
+        self.answered.set()
+
+
+def _may_be_here(path: str) -> bool:
+    """Only an absolute path of this system's own flavour can name a directory here."""
+    return path.startswith("/") if os.name == "posix" else path[1:2] == ":" or path.startswith("\\\\")
+
+
+def _identities(paths: Sequence[str]) -> dict[str, Identity]:
+    return dict(_existing(paths))
+
+
+def _existing(paths: Iterable[str]) -> Iterator[tuple[str, Identity]]:
+    for path in paths:
+        try:
+            found = os.stat(path)  # noqa: PTH116 - a recorded path is text; no rule of pathlib is to touch it
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            yield path, (found.st_dev, found.st_ino)
+
+
+def _grouped(found: Mapping[str, Identity]) -> dict[Identity, tuple[str, ...]]:
+    groups: dict[Identity, list[str]] = {}
+    for path, identity in found.items():
+        groups.setdefault(identity, []).append(path)
+    return {identity: tuple(paths) for identity, paths in groups.items()}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

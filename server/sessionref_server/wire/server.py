@@ -1,0 +1,109 @@
+"""The gRPC server: services, health, reflection, limits, and a shutdown no client mistakes for its own doing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from grpc_channelz.v1 import channelz
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+from sessionref.v1 import session_reference_service_pb2 as reference_pb2
+from sessionref.v1 import session_store_service_pb2 as store_pb2
+from sessionref.v1.session_reference_service_pb2_grpc import add_SessionReferenceServiceServicer_to_server
+from sessionref.v1.session_store_service_pb2_grpc import add_SessionStoreServiceServicer_to_server
+
+from sessionref_server.domain.limits import MAX_REQUEST_BYTES
+from sessionref_server.wire.guard import Calls
+from sessionref_server.wire.listen import Listener, make_room
+from sessionref_server.wire.reference_service import ReferenceService
+from sessionref_server.wire.store_service import StoreService
+
+SERVICE_NAMES = (
+    reference_pb2.DESCRIPTOR.services_by_name["SessionReferenceService"].full_name,
+    store_pb2.DESCRIPTOR.services_by_name["SessionStoreService"].full_name,
+)
+_REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+
+_MINUTE_MS = 60_000
+OPTIONS: Sequence[tuple[str, Any]] = (
+    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+    ("grpc.max_send_message_length", 16 * MAX_REQUEST_BYTES),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.max_concurrent_streams", 100),
+    ("grpc.max_connection_idle_ms", 10 * _MINUTE_MS),
+    ("grpc.keepalive_time_ms", 2 * _MINUTE_MS),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.so_reuseport", 0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server."""
+
+    grpc_server: grpc.aio.Server
+    health: health_aio.HealthServicer
+    calls: Calls
+    addresses: tuple[str, ...]
+    """Where it really listens (a port 0 is filled in)."""
+
+    async def stop(self, drain_seconds: float) -> None:
+        """Say NOT_SERVING, refuse new calls, let running ones finish for a while, end the rest as UNAVAILABLE, stop."""
+        await self.health.enter_graceful_shutdown()
+        await self.calls.drain(drain_seconds)
+        await self.grpc_server.stop(grace=1)
+
+
+async def start_server(
+    reference: ReferenceService, listeners: Sequence[Listener], *, calls: Calls, with_reflection: bool
+) -> Server:
+    """Bind and start.
+
+    Raises:
+        InvalidConfigError: an address cannot be used.
+    """
+    server = grpc.aio.server(options=OPTIONS)
+    add_SessionReferenceServiceServicer_to_server(reference, server)
+    add_SessionStoreServiceServicer_to_server(StoreService(calls), server)
+    health = health_aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    if with_reflection:
+        _add_reflection(server)
+        channelz.add_channelz_servicer(server)
+    addresses = tuple(_bind(server, listener) for listener in listeners)
+    await server.start()
+    for name in ("", *SERVICE_NAMES):
+        await health.set(name, health_pb2.HealthCheckResponse.SERVING)
+    return Server(grpc_server=server, health=health, calls=calls, addresses=addresses)
+
+
+def _bind(server: grpc.aio.Server, listener: Listener) -> str:
+    if listener.socket_path is None:
+        port = server.add_insecure_port(listener.address)
+        return f"{listener.address.rpartition(':')[0]}:{port}"
+    make_room(listener.socket_path)
+    previous = os.umask(0o177)
+    try:
+        server.add_insecure_port(listener.address)
+    finally:
+        os.umask(previous)
+    return listener.address
+
+
+def _add_reflection(server: grpc.aio.Server) -> None:
+    names = (*SERVICE_NAMES, "grpc.health.v1.Health", reflection.SERVICE_NAME, _REFLECTION_V1)
+    reflection.enable_server_reflection(names, server)
+    # The two versions of the protocol have the same messages; only the service's name differs.
+    servicer = reflection.aio.ReflectionServicer(names)
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_REFLECTION_V1, {"ServerReflectionInfo": handler}),))
