@@ -1,0 +1,91 @@
+"""``sessionref serve``: run the server, and say on standard error what it found and how to try it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+from sessionref_client import default_address
+
+from sessionref_server.bootstrap import ServerStarted
+from sessionref_server.bootstrap import serve as run_server
+from sessionref_server.commands.configuration import read_configuration
+from sessionref_server.commands.output import console, counted, print_table
+from sessionref_server.commands.plain_text import visible
+from sessionref_server.commands.sources import source_table
+from sessionref_server.config import Config
+
+_PLAIN_PROGRESS_SECONDS = 60.0
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Run the command until SIGTERM or SIGINT."""
+    config = read_configuration(arguments).config
+    return asyncio.run(_serve(config))
+
+
+async def _serve(config: Config) -> int:
+    announcer = Announcer(spoken=config.log_format == "text")
+    progress = asyncio.create_task(announcer.show_progress())
+    try:
+        return await run_server(config, announce=announcer.announce)
+    finally:
+        progress.cancel()
+        announcer.end_progress()
+        with suppress(asyncio.CancelledError):
+            await progress
+
+
+class Announcer:
+    """Tells a person on standard error how the start goes. Silent when the log is JSON: its lines are for programs."""
+
+    def __init__(self, *, spoken: bool) -> None:
+        self._spoken = spoken
+        self._console = console(error=True)
+        self._live: Live | None = None
+        self._scanned = asyncio.Event()
+
+    async def show_progress(self) -> None:
+        """A spinner on a terminal, a plain line per minute elsewhere, until the first scan is complete."""
+        if not self._spoken:
+            return
+        if self._console.is_terminal:
+            spinner = Spinner("dots", Text("reading the sessions on this machine; searches are answered meanwhile"))
+            self._live = Live(spinner, console=self._console, transient=True, redirect_stdout=False, redirect_stderr=False)
+            self._live.start()
+            return
+        minutes = 0
+        while not self._scanned.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._scanned.wait(), _PLAIN_PROGRESS_SECONDS)
+                return
+            minutes += 1
+            self._console.print(Text(f"still reading the sessions on this machine, {counted(minutes, 'minute')} so far"))
+
+    def announce(self, started: ServerStarted) -> None:
+        """Say what was found."""
+        self.end_progress()
+        if not self._spoken:
+            return
+        print_table(self._console, source_table(started.sources))
+        for address in started.addresses:
+            self._console.print(Text(f"listening on {visible(address)}"))
+        self._console.print(Text(f"try it: {try_it(started.addresses)}", style="bold"))
+
+    def end_progress(self) -> None:
+        """Take the progress away; harmless when there is none."""
+        self._scanned.set()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def try_it(addresses: Sequence[str]) -> str:
+    """A first command for another terminal."""
+    elsewhere = addresses and default_address() not in addresses
+    return "sessionref search" + (f" --address {visible(addresses[0])}" if elsewhere else "")
