@@ -12,10 +12,17 @@ from sessionref_server.domain.message import Message, Role
 
 _ASSISTANT = 1
 _CHECKPOINT = 2
+_CHECKPOINT_FLAGS = (_CHECKPOINT, _CHECKPOINT | _ASSISTANT)
 
 _EMPTY_USER_BYTES = len('{"role":"user","text":""}')
 _EMPTY_ASSISTANT_BYTES = len('{"role":"assistant","text":""}')
 _EXTRA_BYTES_PER_LESS_THAN = len("\\u003c") - len("<")
+
+
+def message_json_bytes(role: Role, text: str) -> int:
+    """Size in bytes of one message as a tag-safe JSON object ``{"role":…,"text":…}``."""
+    overhead = _EMPTY_ASSISTANT_BYTES if role is Role.ASSISTANT else _EMPTY_USER_BYTES
+    return overhead - len('""') + tag_safe_json_bytes(text)
 
 
 def tag_safe_json_bytes(text: str) -> int:
@@ -49,10 +56,8 @@ class Conversation(Sequence[Message]):
         for message in messages:
             texts += message.text.encode()
             ends.append(len(texts))
-            assistant = message.role is Role.ASSISTANT
-            overhead = _EMPTY_ASSISTANT_BYTES if assistant else _EMPTY_USER_BYTES
-            json_bytes.append(overhead - 2 + tag_safe_json_bytes(message.text))
-            flags.append(assistant * _ASSISTANT | message.checkpoint * _CHECKPOINT)
+            json_bytes.append(message_json_bytes(message.role, message.text))
+            flags.append((message.role is Role.ASSISTANT) * _ASSISTANT | message.checkpoint * _CHECKPOINT)
         return cls(bytes(texts), ends, json_bytes, bytes(flags))
 
     def __reduce__(self) -> tuple[type[Conversation], tuple[bytes, array[int], array[int], bytes]]:
@@ -78,9 +83,7 @@ class Conversation(Sequence[Message]):
             index += len(self)
         if not 0 <= index < len(self):
             raise IndexError(index)
-        flags = self._flags[index]
-        role = Role.ASSISTANT if flags & _ASSISTANT else Role.USER
-        return Message(role, self.text_utf8(index).decode(), bool(flags & _CHECKPOINT))
+        return Message(self.role(index), self.text_utf8(index).decode(), self.is_checkpoint(index))
 
     def __iter__(self) -> Iterator[Message]:
         return (self[index] for index in range(len(self)))
@@ -96,6 +99,10 @@ class Conversation(Sequence[Message]):
     def json_bytes(self, index: int) -> int:
         """Size of one message as a tag-safe JSON object ``{"role":…,"text":…}``."""
         return self._json_bytes[index]
+
+    def role(self, index: int) -> Role:
+        """Who one message speaks as."""
+        return Role.ASSISTANT if self._flags[index] & _ASSISTANT else Role.USER
 
     def is_checkpoint(self, index: int) -> bool:
         """Whether the message is a compaction checkpoint."""
@@ -114,7 +121,17 @@ class Conversation(Sequence[Message]):
     @property
     def compacted(self) -> bool:
         """Whether any message is a checkpoint."""
-        return any(flag & _CHECKPOINT for flag in self._flags)
+        return any(flags in self._flags for flags in _CHECKPOINT_FLAGS)
+
+    def checkpoint_indices(self) -> list[int]:
+        """Indices of all checkpoints, ascending. Takes time for those that exist, not for the messages between them."""
+        return sorted(index for flags in _CHECKPOINT_FLAGS for index in self._indices_of(flags))
+
+    def _indices_of(self, flags: int) -> Iterator[int]:
+        index = self._flags.find(flags)
+        while index >= 0:
+            yield index
+            index = self._flags.find(flags, index + 1)
 
     def _start(self, index: int) -> int:
         return self._ends[index - 1] if index else 0
