@@ -676,7 +676,7 @@ class ContextMessage(_message.Message):
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentBlock]:
         """Exactly one text block: a heading, a warning, the tag `<referenced-sessions>` on a line of its own, one line of JSON in which
-        every `<` is written `\\u003c`, the closing tag, and, when something was cut or skipped, what and where the rest is.
+        every `<` is written as its JSON escape (u003c), the closing tag, and, when something was cut or skipped, what and where the rest is.
         The role of the message is `user`.
         """
 

@@ -77,7 +77,7 @@ class SessionReferenceServiceStub:
     is looked up. Linear in the size of the text.
 
     The grammar, left to right: (1) `@[label](dsh-session:rest)`, where label is any run of a backslash and one character that is no
-    line terminator, or of characters other than `\\` and `]`, and rest is any run, maybe empty, without white space and `)`;
+    line terminator, or of characters other than backslash and `]`, and rest is any run, maybe empty, without white space and `)`;
     (2) a bare `dsh-session:` and one or more of `A-Za-z0-9_-`. White space is that of ECMAScript. The payload is the unpadded
     base64url of the UTF-8 of the session id written as a JSON string, in exactly the form an encoder writes.
 
@@ -130,7 +130,7 @@ class SessionReferenceServiceAsyncStub(SessionReferenceServiceStub):
     is looked up. Linear in the size of the text.
 
     The grammar, left to right: (1) `@[label](dsh-session:rest)`, where label is any run of a backslash and one character that is no
-    line terminator, or of characters other than `\\` and `]`, and rest is any run, maybe empty, without white space and `)`;
+    line terminator, or of characters other than backslash and `]`, and rest is any run, maybe empty, without white space and `)`;
     (2) a bare `dsh-session:` and one or more of `A-Za-z0-9_-`. White space is that of ECMAScript. The payload is the unpadded
     base64url of the UTF-8 of the session id written as a JSON string, in exactly the form an encoder writes.
 
@@ -204,7 +204,7 @@ class SessionReferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         is looked up. Linear in the size of the text.
 
         The grammar, left to right: (1) `@[label](dsh-session:rest)`, where label is any run of a backslash and one character that is no
-        line terminator, or of characters other than `\\` and `]`, and rest is any run, maybe empty, without white space and `)`;
+        line terminator, or of characters other than backslash and `]`, and rest is any run, maybe empty, without white space and `)`;
         (2) a bare `dsh-session:` and one or more of `A-Za-z0-9_-`. White space is that of ECMAScript. The payload is the unpadded
         base64url of the UTF-8 of the session id written as a JSON string, in exactly the form an encoder writes.
 
