@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any
 
 from golden.vector_cases import each_case, load_vectors
-
 from sessionref_server.domain.file_token import active_at_token, format_file_mention
 
 

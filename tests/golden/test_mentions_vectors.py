@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 from golden.vector_cases import each_case, load_vectors
-
 from sessionref_server.domain.errors import InvalidReferenceError
 from sessionref_server.domain.mention import parse_mentions
 

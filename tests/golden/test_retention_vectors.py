@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from golden.vector_cases import each_case, load_vectors
-
 from sessionref_server.adapters.sessions.formats.dsh.surface import message_of_event
 from sessionref_server.domain.capture import Capture
 from sessionref_server.domain.conversation import Conversation

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 from golden.vector_cases import each_case, load_vectors
-
 from sessionref_server.domain.errors import InvalidReferenceError
 from sessionref_server.domain.mention import format_mention
 from sessionref_server.domain.session_uri import decode_session_uri, encode_session_uri
