@@ -18,7 +18,7 @@ from sessionref_server.domain.session import ModelRoute, SessionId
 from sessionref_server.service.admission import Admission
 from sessionref_server.service.mentions import Mentions
 from sessionref_server.service.session_catalog import SessionCatalog
-from sessionref_server.service.snapshots import Snapshots
+from sessionref_server.service.snapshots import SavedSnapshots, Snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,12 @@ class ContextMessage:
     message_id: str
     text: str
     sources: Sequence[RetainedSource]
-    omissions: Sequence[OmissionNotice]
+    snapshots: SavedSnapshots
+
+    @property
+    def omissions(self) -> Sequence[OmissionNotice]:
+        """One notice for each cut source."""
+        return self.snapshots.notices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,11 @@ class Prepared:
 
     content: Sequence[Content]
     context: ContextMessage | None = None
+
+    def undo(self) -> None:
+        """The answer did not reach its caller: nothing that was saved for it stays."""
+        if self.context is not None:
+            self.context.snapshots.undo()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +105,9 @@ class PrepareService:
             budget_bytes = await self._budget_bytes(call.target)
             captures = await self._read(references)
             sources = [_retain(*pair, budget_bytes) for pair in zip(references, captures, strict=True)]
-            omissions = await self.snapshots.save(
-                call.target.session_id, [source for source in sources if source.retained.truncated]
-            )
-        text = render(sources, omissions).text
-        message = ContextMessage(message_id=str(uuid.uuid4()), text=text, sources=sources, omissions=omissions)
+            saved = await self.snapshots.save(call.target.session_id, [source for source in sources if source.retained.truncated])
+        text = render(sources, saved.notices).text
+        message = ContextMessage(message_id=str(uuid.uuid4()), text=text, sources=sources, snapshots=saved)
         return Prepared(content=content, context=message)
 
     async def _parse(self, call: PrepareCall) -> tuple[Sequence[Content], list[Reference]]:

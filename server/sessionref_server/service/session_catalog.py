@@ -20,8 +20,9 @@ from sessionref_server.service.same_directories import SameDirectories
 
 RESTART_SECONDS = 2.0
 """Pause before a source that failed altogether is followed again."""
-DIRECTORIES_SECONDS = 10.0
+DIRECTORIES_SECONDS = 15.0
 """How often recorded directories are looked at again, for links that were made or moved."""
+FIRST_TICK_SECONDS = 0.005
 TICK_SECONDS = 0.05
 """Changes within this time are told together to whoever waits for one."""
 
@@ -123,21 +124,21 @@ class SessionCatalog:
 
     async def wait_change(self, timeout_seconds: float) -> None:
         """Wait until a search may give something else than before, or until the time is over."""
-        before = self._state()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, timeout_seconds)):
-                while self._state() == before and not self._directories.answered.is_set():
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._directories.answered.wait(), TICK_SECONDS)
-        self._directories.answered.clear()
+        before, pause_seconds = self._state(), FIRST_TICK_SECONDS
+        while self._state() == before and timeout_seconds > 0:
+            pause_seconds = min(pause_seconds, timeout_seconds)
+            await asyncio.sleep(pause_seconds)
+            timeout_seconds -= pause_seconds
+            pause_seconds = min(2 * pause_seconds, TICK_SECONDS)
 
     async def wait_ready(self) -> None:
         """Wait until the first scan of every source is over."""
         while not all(check.ready for check in self.checks()):
-            await asyncio.sleep(TICK_SECONDS)
+            await self.wait_change(RESTART_SECONDS)
 
     async def read_surface(self, session_id: SessionId) -> Capture:
         """Read one session, listed or not, as its model sees it now. Raises a subclass of ReadFailedError."""
+        unknown: UnknownSessionError | None = None
         unavailable: SourceUnavailableError | None = None
         for source in self._candidate_sources(session_id):
             try:
@@ -146,7 +147,7 @@ class SessionCatalog:
                 unknown = error
             except SourceUnavailableError as error:
                 unavailable = unavailable or error
-        raise unavailable or UnknownSessionError("no session has this id", session_id=session_id)
+        raise unavailable or unknown or UnknownSessionError("no session has this id", session_id=session_id)
 
     def _candidate_sources(self, session_id: SessionId) -> Sequence[SessionSource]:
         """The source that listed the session, else the one whose name the id begins with, else all in turn."""
@@ -165,7 +166,7 @@ class SessionCatalog:
         return source
 
     def _state(self) -> tuple[object, ...]:
-        return self._generation, *(check.ready for check in self.checks())
+        return self._generation, self._directories.answers, *(check.ready for check in self.checks())
 
     async def _follow(self, source: SessionSource) -> None:
         while True:
@@ -182,7 +183,8 @@ class SessionCatalog:
             [session_id for session_id in changes.removed if self._owner(session_id) == name],
         )
         self._generation += 1
-        self._directories_due.set()
+        if self._directories.expect(head.cwd for head in changes.changed):
+            self._directories_due.set()
 
     def _owner(self, session_id: SessionId) -> str | None:
         head = self._index.get(session_id)
@@ -191,8 +193,9 @@ class SessionCatalog:
     async def _keep_directories(self) -> None:
         while True:
             self._directories_due.clear()
-            if await self._directories.look_at_recorded(list(self._index.directories())):
-                self._generation += 1
-            await asyncio.sleep(TICK_SECONDS)
+            await self._directories.look_at_expected()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._directories_due.wait(), DIRECTORIES_SECONDS)
+                await asyncio.sleep(TICK_SECONDS)
+                continue
+            await self._directories.look_at_recorded(list(self._index.directories()))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import wraps
 from time import monotonic
-from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from google.rpc.status_pb2 import Status
 from grpc.aio import ServicerContext
@@ -21,7 +21,6 @@ from sessionref_server.telemetry import LOGGER
 from sessionref_server.wire.status import CODES, DETAILS_KEY, REQUEST_ID_KEY, internal_status, status_of
 
 Context = ServicerContext[Any, Any]
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _MAX_REQUEST_ID_CHARACTERS = 64
@@ -78,20 +77,18 @@ class Guarded(Protocol):
     calls: Calls
 
 
-def guarded(
-    method: Callable[Concatenate[Any, Any, Context, P], Awaitable[T]],
-) -> Callable[Concatenate[Any, Any, Context, P], Awaitable[T]]:
+def guarded(method: Callable[[Any, Any, Context], Awaitable[Any]]) -> Any:  # noqa: ANN401 - the stubs type streams as generators
     """Wrap an RPC method written as a coroutine (streams use ``context.write``)."""
 
     @wraps(method)
-    async def call(servicer: Guarded, request: object, context: Context, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def call(servicer: Guarded, request: object, context: Context) -> Any:  # noqa: ANN401
         request_id = _request_id(context)
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - grpc.aio runs each handler in a task
         try:
             servicer.calls.enter(task)
-            return await _within_limit(method(servicer, request, context, *args, **kwargs), servicer.calls, context)
+            return await _within_limit(method(servicer, request, context), servicer.calls, context)
         except asyncio.CancelledError:
             if task.cancelling() and not servicer.calls.ending:
                 raise
@@ -113,7 +110,8 @@ def guarded(
 
 
 async def _within_limit(work: Awaitable[T], calls: Calls, context: Context) -> T:
-    remaining: float | None = context.time_remaining()  # the stubs forget that a call may have no deadline
+    # The stubs forget that a call may have no deadline.
+    remaining = cast("float | None", context.time_remaining())
     seconds = calls.max_seconds if remaining is None else min(remaining, calls.max_seconds)
     end = monotonic() + seconds
     remaining_seconds.set(lambda: end - monotonic())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from sessionref.v1 import session_reference_service_pb2 as service_pb2
 from sessionref.v1.session_reference_service_pb2_grpc import SessionReferenceServiceServicer
@@ -21,6 +23,10 @@ from sessionref_server.wire.status import status_of
 
 _FIRST_SCAN_PATIENCE_SECONDS = 2.0
 """How long a search goes on sending better batches while the first scan of a source runs."""
+
+
+_OnDone = Callable[[Callable[[Context], None]], None]
+"""What ``add_done_callback`` really takes; the stubs have a protocol no function fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +87,11 @@ class ReferenceService(SessionReferenceServiceServicer):
         raise NotServedError("CompleteMentions is not in this release")
 
     @guarded
-    async def Prepare(self, request: service_pb2.PrepareRequest, context: Context) -> service_pb2.PrepareResponse:  # noqa: ARG002, N802
+    async def Prepare(self, request: service_pb2.PrepareRequest, context: Context) -> service_pb2.PrepareResponse:  # noqa: N802
         """Prepare one message."""
         result = await self._prepare.prepare(decode.prepare_call(request), remaining_seconds.get()())
+        # A caller that leaves while the answer is being sent was told of nothing either.
+        cast("_OnDone", context.add_done_callback)(lambda call: None if call.done() else result.undo())
         return encode.prepared(result)
 
     @guarded

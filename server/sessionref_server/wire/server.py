@@ -9,8 +9,7 @@ from typing import Any
 
 import grpc
 from grpc_channelz.v1 import channelz
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 from sessionref.v1 import session_reference_service_pb2 as reference_pb2
 from sessionref.v1 import session_store_service_pb2 as store_pb2
@@ -28,6 +27,9 @@ SERVICE_NAMES = (
     store_pb2.DESCRIPTOR.services_by_name["SessionStoreService"].full_name,
 )
 _REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+
+_health_aio: Any = vars(health)["aio"]  # the stubs of these two packages leave the asyncio half out
+_reflection_aio: Any = vars(reflection)["aio"]
 
 _MINUTE_MS = 60_000
 OPTIONS: Sequence[tuple[str, Any]] = (
@@ -48,7 +50,8 @@ class Server:
     """A running server."""
 
     grpc_server: grpc.aio.Server
-    health: health_aio.HealthServicer
+    health: Any
+    """The health servicer of grpcio-health-checking."""
     calls: Calls
     addresses: tuple[str, ...]
     """Where it really listens (a port 0 is filled in)."""
@@ -71,16 +74,16 @@ async def start_server(
     server = grpc.aio.server(options=OPTIONS)
     add_SessionReferenceServiceServicer_to_server(reference, server)
     add_SessionStoreServiceServicer_to_server(StoreService(calls), server)
-    health = health_aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    servicer = _health_aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)  # pyright: ignore[reportUnknownMemberType]
     if with_reflection:
         _add_reflection(server)
-        channelz.add_channelz_servicer(server)
+        channelz.add_channelz_servicer(server)  # pyright: ignore[reportUnknownMemberType]
     addresses = tuple(_bind(server, listener) for listener in listeners)
     await server.start()
     for name in ("", *SERVICE_NAMES):
-        await health.set(name, health_pb2.HealthCheckResponse.SERVING)
-    return Server(grpc_server=server, health=health, calls=calls, addresses=addresses)
+        await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+    return Server(grpc_server=server, health=servicer, calls=calls, addresses=addresses)
 
 
 def _bind(server: grpc.aio.Server, listener: Listener) -> str:
@@ -100,7 +103,7 @@ def _add_reflection(server: grpc.aio.Server) -> None:
     names = (*SERVICE_NAMES, "grpc.health.v1.Health", reflection.SERVICE_NAME, _REFLECTION_V1)
     reflection.enable_server_reflection(names, server)
     # The two versions of the protocol have the same messages; only the service's name differs.
-    servicer = reflection.aio.ReflectionServicer(names)
+    servicer = _reflection_aio.ReflectionServicer(names)
     handler = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 from sessionref.v1.session_store_service_pb2_grpc import SessionStoreServiceServicer
@@ -11,7 +10,7 @@ from sessionref_server.domain.errors import NotServedError
 from sessionref_server.wire.guard import Calls, Context, guarded
 
 
-def _not_served(name: str) -> Callable[[Any, Any, Context], Awaitable[Any]]:
+def _not_served(name: str) -> Any:  # noqa: ANN401 - as guarded
     async def method(_servicer: object, _request: object, _context: Context) -> NoReturn:
         raise NotServedError(f"{name} is not in this release")
 

@@ -101,7 +101,7 @@ class SessionReferenceServiceServicer(object):
         (malformed, equal to the target, then too many distinct ones); the byte budget is found; all sources are read in parallel; each is
         projected to its visible messages, cut to its budget; the full text of each cut one is saved; one message is rendered.
 
-        Not idempotent only in that each call makes a fresh message id; safe to retry.
+        Each call makes a fresh message id; otherwise idempotent, and safe to retry.
 
         Errors: SESSION_REFERENCE_INVALID_REFERENCE, _SELF_REFERENCE, _TOO_MANY, _READ_FAILED, _BUDGET_EXCEEDED, _CANCELLED,
         MODEL_METADATA_FAILED, INVALID_REQUEST, OVERLOADED.

@@ -67,7 +67,7 @@ class SessionReferenceServiceStub:
     (malformed, equal to the target, then too many distinct ones); the byte budget is found; all sources are read in parallel; each is
     projected to its visible messages, cut to its budget; the full text of each cut one is saved; one message is rendered.
 
-    Not idempotent only in that each call makes a fresh message id; safe to retry.
+    Each call makes a fresh message id; otherwise idempotent, and safe to retry.
 
     Errors: SESSION_REFERENCE_INVALID_REFERENCE, _SELF_REFERENCE, _TOO_MANY, _READ_FAILED, _BUDGET_EXCEEDED, _CANCELLED,
     MODEL_METADATA_FAILED, INVALID_REQUEST, OVERLOADED.
@@ -120,7 +120,7 @@ class SessionReferenceServiceAsyncStub(SessionReferenceServiceStub):
     (malformed, equal to the target, then too many distinct ones); the byte budget is found; all sources are read in parallel; each is
     projected to its visible messages, cut to its budget; the full text of each cut one is saved; one message is rendered.
 
-    Not idempotent only in that each call makes a fresh message id; safe to retry.
+    Each call makes a fresh message id; otherwise idempotent, and safe to retry.
 
     Errors: SESSION_REFERENCE_INVALID_REFERENCE, _SELF_REFERENCE, _TOO_MANY, _READ_FAILED, _BUDGET_EXCEEDED, _CANCELLED,
     MODEL_METADATA_FAILED, INVALID_REQUEST, OVERLOADED.
@@ -188,7 +188,7 @@ class SessionReferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         (malformed, equal to the target, then too many distinct ones); the byte budget is found; all sources are read in parallel; each is
         projected to its visible messages, cut to its budget; the full text of each cut one is saved; one message is rendered.
 
-        Not idempotent only in that each call makes a fresh message id; safe to retry.
+        Each call makes a fresh message id; otherwise idempotent, and safe to retry.
 
         Errors: SESSION_REFERENCE_INVALID_REFERENCE, _SELF_REFERENCE, _TOO_MANY, _READ_FAILED, _BUDGET_EXCEEDED, _CANCELLED,
         MODEL_METADATA_FAILED, INVALID_REQUEST, OVERLOADED.
