@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fakes.claude_records import MADE_ID, Log, head_of
 from sessionref_server.adapters.sessions.formats.claude_code.head import ClaudeHeadFold
 from sessionref_server.adapters.sessions.log_format import LogEnd
+from sessionref_server.adapters.sessions.log_reader import FoldReader
 from sessionref_server.domain.session import ModelRoute, SessionStatus
 
 OTHER_ID = "5f0c0000-0000-4000-8000-00000000000f"
@@ -200,3 +203,19 @@ def test_marker_matches_every_record_that_can_change_the_head(line: bytes) -> No
 
 def test_marker_does_not_match_such_a_record_quoted_in_a_text() -> None:
     assert ClaudeHeadFold.marker.search(rb'{"type":"user","message":{"content":"{\"type\":\"custom-title\"}"}}') is None
+
+
+def test_long_log_tells_title_and_last_times_without_being_read_whole(tmp_path: Path) -> None:
+    log = started()
+    for number in range(300):
+        log.tool_use(f"t{number}").tool_result(f"r{number}", toolUseResult="x" * 2000)
+        if number == 150:
+            log.meta("custom-title", customTitle="Mine")
+    log.user("u9", "last").assistant("a9", "end")
+    path = tmp_path / f"{MADE_ID}.jsonl"
+    path.write_bytes(b"\n".join(log.lines) + b"\n")
+    fold = ClaudeHeadFold(MADE_ID, None, is_subagent=False)
+    head = fold.head(FoldReader(str(path), fold, is_head=True).read())
+    whole = head_of(log.lines)
+    assert head == whole
+    assert (head.title, head.status, fold.settled) == ("Mine", SessionStatus.OK, True)
