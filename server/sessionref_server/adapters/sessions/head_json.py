@@ -1,0 +1,75 @@
+"""A native head as JSON: how it travels from a worker process and how it lies in the cache, written once and read once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from sessionref_server.adapters.sessions.log_format import NativeHead
+from sessionref_server.domain.session import ModelRoute, SessionStatus
+
+MAX_RAW_TITLE_CHARACTERS = 13_000
+"""A title is shown with at most 200 characters; what white space and control characters may take away is in the margin."""
+MAX_PATH_CHARACTERS = 16_384
+MAX_ROUTE_CHARACTERS = 512
+
+_OPTIONAL_FIELDS = ("title", "subagent_label", "cwd", "created_at_ms", "updated_at_ms", "parent_native_id")
+
+
+def encode_head(head: NativeHead) -> bytes:
+    """Compact JSON of a bounded head; fields at their default are left out."""
+    document: dict[str, Any] = {name: value for name in _OPTIONAL_FIELDS if (value := getattr(head, name)) is not None}
+    document["native_id"] = head.native_id
+    if head.is_subagent:
+        document["is_subagent"] = True
+    if head.route is not None:
+        document["route"] = [head.route.provider, head.route.model]
+    if head.status is not SessionStatus.OK:
+        document["status"] = head.status.value
+        document["status_detail"] = head.status_detail
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:  # a lone surrogate, or a number beyond 64 bits
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_head(document: bytes) -> NativeHead:
+    """The head again. Raises ValueError when the bytes are not what ``encode_head`` writes."""
+    try:
+        fields: dict[str, Any] = orjson.loads(document)
+    except orjson.JSONDecodeError:
+        fields = json.loads(document)
+    try:
+        if "route" in fields:
+            provider, model = fields["route"]
+            fields["route"] = ModelRoute(provider=provider, model=model)
+        if "status" in fields:
+            fields["status"] = SessionStatus(fields["status"])
+        return NativeHead(**fields)
+    except TypeError as error:
+        raise ValueError("no head") from error
+
+
+def bounded_head(head: NativeHead) -> NativeHead:
+    """The head without anything that only a hostile log holds: titles of megabytes, paths no system accepts."""
+    return replace(
+        head,
+        title=_cut(head.title),
+        subagent_label=_cut(head.subagent_label),
+        cwd=head.cwd if head.cwd is None or len(head.cwd) <= MAX_PATH_CHARACTERS else None,
+        route=_bounded_route(head.route),
+        status_detail=head.status_detail[:MAX_ROUTE_CHARACTERS],
+    )
+
+
+def _cut(title: str | None) -> str | None:
+    return title if title is None else title[:MAX_RAW_TITLE_CHARACTERS]
+
+
+def _bounded_route(route: ModelRoute | None) -> ModelRoute | None:
+    if route is None or max(len(route.provider or ""), len(route.model or "")) <= MAX_ROUTE_CHARACTERS:
+        return route
+    return None

@@ -1,0 +1,28 @@
+"""A stand-in for the worker pool that runs jobs in threads of this process, with faults to order."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable
+
+from sessionref_server.adapters.workers.job import Job, WorkerFailedError
+
+
+class InlineWorkers:
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.gate: asyncio.Event | None = None
+        """When set, a job waits here before it runs."""
+        self.fails: Callable[[Job], bool] = lambda _job: False
+        """Jobs that kill their worker."""
+
+    async def run(self, job: Job, *, affinity: str | None = None, background: bool = False) -> object:
+        del affinity, background
+        self.jobs.append(job)
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.fails(job):
+            raise WorkerFailedError("the worker died")
+        portable = pickle.loads(pickle.dumps(job))  # noqa: S301 - our own job
+        return await asyncio.to_thread(portable.run, lambda: False)
