@@ -1,0 +1,1 @@
+"""Context windows of models."""

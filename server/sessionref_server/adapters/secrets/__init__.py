@@ -1,0 +1,1 @@
+"""Detection of key-shaped strings."""

@@ -1,0 +1,1 @@
+"""Storage for full transcripts of cut sources."""
