@@ -1,0 +1,91 @@
+"""What a history is made of, and what a compaction writes in the place of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, NamedTuple, cast
+
+from sessionref_server.adapters.sessions.formats.codex.records import KEPT, Payload, said_in_item, word
+from sessionref_server.adapters.sessions.formats.codex.texts import is_summary, text_blocks
+from sessionref_server.domain.message import Role
+
+ENCRYPTED_NOTE = "compacted history (encrypted)"
+NO_SUMMARY_NOTE = "compacted history (no summary recorded)"
+
+_OPAQUE_ITEMS = frozenset({"compaction", "context_compaction", "compaction_summary"})
+
+
+class Kind(Enum):
+    """What an entry is."""
+
+    USER = auto()
+    ASSISTANT = auto()
+    SUMMARY = auto()
+    NOTE = auto()
+    """Something the model sees and we cannot show; the text is a note of ours."""
+
+
+class Entry(NamedTuple):
+    """One thing in the history."""
+
+    kind: Kind
+    text: str
+    channels: int = KEPT
+    """Which channels told it."""
+    turn: int = 0
+
+
+@dataclass(slots=True)
+class Generation:
+    """History between two compactions: what the compaction left, then what was said since."""
+
+    entries: list[Entry] = field(default_factory=list[Entry])
+    base_length: int = 0
+    turn: int = 0
+    """Turn in which the compaction happened; 0 when turns are not marked."""
+    complete: bool = False
+    """The base was written down in full, so that nothing before it matters."""
+
+    def copy(self) -> Generation:
+        """An independent generation."""
+        return Generation(self.entries.copy(), self.base_length, self.turn, self.complete)
+
+    def user_positions(self) -> list[int]:
+        """Where the person spoke since the compaction."""
+        return [i for i, entry in enumerate(self.entries) if i >= self.base_length and entry.kind is Kind.USER]
+
+
+def summary_entry(message: str) -> Entry:
+    """The checkpoint of a compaction that wrote no history."""
+    return Entry(Kind.SUMMARY, message) if message.strip() else Entry(Kind.NOTE, NO_SUMMARY_NOTE)
+
+
+def replacement_entries(message: str, replacement: object) -> list[Entry] | None:
+    """What a replacement history shows: user and assistant texts kept word for word, the summary, opaque items.
+
+    ``None`` when there is no such history: the first releases with compaction wrote the summary only.
+    """
+    if not isinstance(replacement, list) or not replacement:
+        return None
+    items = [cast("Payload", item) for item in cast("list[Any]", replacement) if isinstance(item, dict)]
+    summary_at = max((i for i, item in enumerate(items) if _user_text(item) == message), default=-1) if message.strip() else -1
+    entries = [_replacement_entry(item, is_message=index == summary_at) for index, item in enumerate(items)]
+    return [entry for entry in entries if entry is not None] or [summary_entry(message)]
+
+
+def _replacement_entry(item: Payload, *, is_message: bool) -> Entry | None:
+    if word(item.get("type")) in _OPAQUE_ITEMS:
+        return Entry(Kind.NOTE, ENCRYPTED_NOTE)
+    text = _user_text(item)
+    if is_message or is_summary(text):
+        return Entry(Kind.SUMMARY, text)
+    said = said_in_item(item)
+    if said is None:
+        return None
+    role, _, kept = said
+    return Entry(Kind.ASSISTANT if role is Role.ASSISTANT else Kind.USER, kept)
+
+
+def _user_text(item: Payload) -> str:
+    return "\n".join(text_blocks(item.get("content"))) if item.get("role") == "user" else ""
