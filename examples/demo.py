@@ -1,6 +1,7 @@
 """A tour in a few seconds: a real server over sample sessions of three agents, a typed-out search, and a prepared context.
 
-Run it with ``make demo``, or ``python examples/demo.py``. It works in a temporary folder and leaves nothing behind.
+Run it with ``make demo``, or ``python examples/demo.py``. Everything is in a temporary folder but the server's cache, which is
+kept in ``.demo``: it holds the compiled rules that find secrets, and compiling them takes longer than all the rest.
 """
 # ruff: noqa: INP001 - a script, in no package
 
@@ -31,12 +32,13 @@ from sessionref_client import (
     connect,
 )
 
-SESSIONS = Path(__file__).resolve().parent / "sessions"
+PROJECT = Path(__file__).resolve().parents[1]
+SESSIONS = PROJECT / "examples" / "sessions"
 WORKSPACE = "/home/dev/shop"
 TARGET = Target(session_id="demo", cwd=WORKSPACE)
 BUDGET_BYTES = 1_000
 KEY_SECONDS = 0.05
-SNAPSHOT_LINES = 14
+SNAPSHOT_LINES = 16
 
 CONSOLE = Console(markup=False, emoji=False, highlight=False)
 
@@ -69,8 +71,8 @@ def tour(client: SyncClient) -> None:
         raise DemoError("both sessions are of the same agent")
 
     heading("3. The message refers to two sessions of different agents")
-    message = f"Fix the upload as in {whole.mention}, with the key from {cut.mention}."
-    say(message)
+    message = f"Do the same for the export job: {whole.mention} {cut.mention}"
+    say("typed:    " + message)
     prepared = client.prepare(message, target=TARGET, parse_mentions=True)
     context = prepared.additional_context
     if context is None:
@@ -110,10 +112,20 @@ def configuration_text(folder: Path, address: str) -> str:
         f"listen.addresses = [{json.dumps(address)}]\n"
         f"prepare.max_reference_bytes = {BUDGET_BYTES}\n"
         f"spill.folder = {json.dumps(str(folder / 'transcripts'))}\n"
-        f"cache.folder = {json.dumps(str(folder / 'cache'))}\n"
+        f"cache.folder = {json.dumps(str(cache_folder(folder)))}\n"
         'log.level = "warning"\n'
         f"{roots}"
     )
+
+
+def cache_folder(folder: Path) -> Path:
+    """The cache that is kept; one in the temporary folder when the project's folder cannot be written."""
+    kept = PROJECT / ".demo" / "cache"
+    if not os.access(PROJECT, os.W_OK):
+        return folder / "cache"
+    if not kept.exists():
+        say("  (the first start takes some seconds more: it compiles the rules that find secrets)", "dim")
+    return kept
 
 
 def show_start(server: subprocess.Popen[str]) -> None:

@@ -21,6 +21,11 @@ SHOP = "/home/dev/shop"
 DOUBLE_CHARGE = "session-3f0c2b1e-8d4a-4b57-9a10-5d2f6c7e8a91"
 RETRY = "codex:019f9a00-1111-7222-8333-444455556666"
 GUESTS = "claude-code:7c1e4a52-93b0-4d6e-8f27-1a2b3c4d5e6f"
+AGENTS = ("dsh", "claude-code", "codex")
+# Without redaction, whose rules take seconds to compile in each fresh cache.
+SOURCES = [
+    part for agent in AGENTS for part in (f"--sources-root={agent}={SESSIONS / agent}", f"--set=sources.{agent}.redact=no")
+]
 PROGRAM = (sys.executable, "-m", "sessionref_server.cli")
 
 
@@ -54,9 +59,8 @@ class Served:
 
 def start(folder: Path, *arguments: str) -> Served:
     address = f"unix:{folder / 's.sock'}"
-    roots = [f"--sources-root={agent}={SESSIONS / agent}" for agent in ("dsh", "claude-code", "codex")]
     storage = [f"--set=spill.folder={folder / 'spill'}", f"--set=cache.folder={folder / 'cache'}", "--set=log.level=error"]
-    command = [*PROGRAM, "serve", f"--listen={address}", *roots, *storage, *arguments]
+    command = [*PROGRAM, "serve", f"--listen={address}", *SOURCES, *storage, *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8", env=surroundings())
     assert process.stderr is not None
     said: list[str] = []
@@ -84,7 +88,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_serve_says_what_it_found_where_it_listens_and_how_to_try_it(served: Served) -> None:
     rows = [re.split(" {2,}", line.strip()) for line in served.said]
-    counts = {row[0]: row[1] for row in rows if row[0] in {"dsh", "claude-code", "codex"}}
+    counts = {row[0]: row[1] for row in rows if row[0] in AGENTS}
     folders = {row[0]: row[-1] for row in rows if row[0] in counts}
     assert counts == {"dsh": "4", "claude-code": "3", "codex": "2"}
     assert folders["codex"] == str(SESSIONS / "codex")
@@ -108,7 +112,7 @@ def test_search_lists_the_sessions_of_the_folder_first(served: Served) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert lines[0].split() == ["title", "source", "started", "folder", "id"]
     assert marked == [True] * 7 + [False] * 2
-    assert re.split(" {2,}", lines[1].strip("* "))[0] == "Search: prices without currency"
+    assert re.split(" {2,}", lines[1].strip("* "))[0] == "Add a retry with backoff to the upload client."
 
 
 def test_search_as_json_gives_the_candidates_and_the_state_of_each_source(served: Served) -> None:
@@ -137,6 +141,15 @@ def test_search_options_reach_the_server(served: Served) -> None:
 def test_search_that_finds_nothing_succeeds_and_says_so(served: Served) -> None:
     done = served.run("search", "no such session")
     assert (done.returncode, done.stdout) == (0, "no session matches 'no such session'\n")
+
+
+def test_output_that_nobody_reads_ends_the_command_quietly(served: Served) -> None:
+    command = [*PROGRAM, "search", "--json", "--address", served.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=surroundings()) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 1)
 
 
 def test_search_in_an_unknown_source_fails_with_the_reason(served: Served) -> None:
@@ -230,8 +243,7 @@ def test_sources_gives_the_state_of_each_source(served: Served) -> None:
 
 
 def test_sources_looks_at_this_machine_without_a_server(tmp_path: Path) -> None:
-    roots = [f"--sources-root={agent}={SESSIONS / agent}" for agent in ("dsh", "claude-code", "codex")]
-    done = run("sources", "--local", "--json", f"--set=cache.folder={tmp_path}", *roots)
+    done = run("sources", "--local", "--json", f"--set=cache.folder={tmp_path}", *SOURCES)
     assert done.returncode == 0
     assert {each["source"]: each["listed_sessions"] for each in json.loads(done.stdout)["sources"]} == {
         "dsh": 4,

@@ -6,12 +6,26 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
 
 import pytest
 from rich.console import Console
-from sessionref_client import SavedSnapshot, SnapshotUnavailable, SourceStatus, TextBlock
-from sessionref_server.commands import output
+from sessionref_client import (
+    Domain,
+    SavedSnapshot,
+    SearchBatch,
+    SessionCandidate,
+    SnapshotUnavailable,
+    SourceStatus,
+    TextBlock,
+)
+from sessionref_server import cli
+from sessionref_server.bootstrap import ServerStarted
+from sessionref_server.commands import output, search
 from sessionref_server.commands.plain_text import visible, visible_json
+from sessionref_server.commands.serve import Announcer, try_it
 from sessionref_server.commands.sources import source_table
 from sessionref_server.domain.ports import SourceCheck
 
@@ -129,6 +143,107 @@ def test_values_of_the_client_become_json_that_says_which_choice_it_is() -> None
 def test_a_value_without_json_form_is_refused() -> None:
     with pytest.raises(TypeError, match="object has no JSON form"):
         output.json_form(object())
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "said"),
+    [("/a/b", 4, "/a/b"), ("/abc/def", 5, "…/def"), ("/日本/日本", 6, "…/日本"), ("日本", 1, "…")],
+)
+def test_a_folder_that_does_not_fit_keeps_its_end(text: str, columns: int, said: str) -> None:
+    assert output.from_the_end(text, columns) == said
+
+
+class OneAnswer:
+    """A client that finds the same sessions whatever is asked."""
+
+    def __init__(self, *sessions: SessionCandidate) -> None:
+        self._sessions = sessions
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @contextmanager
+    def search(self, _query: str, **_options: object) -> Iterator[Iterator[SearchBatch]]:
+        yield iter(
+            [
+                SearchBatch(
+                    domain=Domain.SESSIONS,
+                    sessions=self._sessions,
+                    files=(),
+                    partial=False,
+                    truncated=False,
+                    source_statuses=(_status(unreadable_sessions=1),),
+                    error=None,
+                )
+            ]
+        )
+
+
+def _candidate(**changed: object) -> SessionCandidate:
+    values: dict[str, object] = {
+        "session_id": "codex:019f9a00-1111-7222-8333-444455556666",
+        "label": "",
+        "display_title": "Retry",
+        "cwd": "/work/shop",
+        "same_workspace": False,
+        "created_at_ms": 0,
+        "mention": "",
+        "source": "codex",
+        "updated_at_ms": None,
+    }
+    return SessionCandidate(**(values | changed))  # pyright: ignore[reportArgumentType]
+
+
+def _searched(monkeypatch: pytest.MonkeyPatch, columns: int, *sessions: SessionCandidate) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(search, "open_client", lambda _: OneAnswer(*sessions))
+    assert cli.main(["search"]) == 0
+
+
+def test_search_in_a_wide_window_is_a_table_whose_ids_are_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = _candidate(display_title=f"a{ESC}[31m\n" + "long " * 30, cwd="/very/long/folder/" * 9, same_workspace=True)
+    _searched(monkeypatch, 120, hostile, _candidate(cwd=None))
+    shown = capsys.readouterr()
+    assert [re.split(" {2,}", line) for line in shown.out.splitlines()] == [
+        ["", "title", "source", "started", "folder", "id"],
+        ["*", "a\\x1b[31m\\x0along long long long lo…", "codex", "-", "…ry/long/folder/", hostile.session_id],
+        ["", "Retry", "codex", "-", "-", hostile.session_id],
+    ]
+    assert shown.err == "codex: 1 log could not be read\n"
+
+
+def test_search_in_a_narrow_window_puts_the_id_on_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _searched(monkeypatch, 30, _candidate(display_title="A title that does not fit here", same_workspace=True))
+    assert capsys.readouterr().out.splitlines() == [
+        "* A title that does not fit h…",
+        "  codex  -  /work/shop",
+        "  codex:019f9a00-1111-7222-8333-444455556666",
+    ]
+
+
+@pytest.mark.parametrize(("spoken", "lines"), [(True, 4), (False, 0)])
+def test_what_the_server_found_is_said_unless_the_log_is_for_programs(
+    spoken: bool,  # noqa: FBT001 - a case of the table
+    lines: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = SourceCheck(name="dsh", ready=True, listed=1)
+    Announcer(spoken=spoken).announce(ServerStarted(addresses=("127.0.0.1:1",), sources=(found,)))
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", lines)
+
+
+def test_the_first_command_to_try_names_an_address_that_is_not_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONREF_ADDRESS", "127.0.0.1:1")
+    assert try_it(["127.0.0.1:1"]) == "sessionref search"
+    assert try_it(["127.0.0.1:2"]) == "sessionref search --address 127.0.0.1:2"
 
 
 def _status(**changed: object) -> SourceStatus:

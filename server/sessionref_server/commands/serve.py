@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
 from rich.live import Live
@@ -26,7 +26,16 @@ _PLAIN_PROGRESS_SECONDS = 60.0
 def serve(arguments: argparse.Namespace) -> int:
     """Run the command until SIGTERM or SIGINT."""
     config = read_configuration(arguments).config
-    return asyncio.run(_serve(config))
+    return _event_loop_runner()(_serve(config))
+
+
+def _event_loop_runner() -> Callable[[Coroutine[None, None, int]], int]:
+    """The faster event loop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
 
 
 async def _serve(config: Config) -> int:
