@@ -26,10 +26,17 @@ class MemorySpillStore:
             raise SpillFailedError("storage refused: EIO")
         for (other, locator), kept in self.saved.items():
             if other == owner and kept == content:
-                return SpillTicket(locator=locator, size_bytes=len(content))
+                return SpillTicket(locator=locator, size_bytes=len(content), fresh=False)
         locator = f"spill:{secrets.token_hex(32)}"
         self.saved[owner, locator] = bytes(content)
         return SpillTicket(locator=locator, size_bytes=len(content))
+
+    async def renew(self, owner: SessionId, ticket: SpillTicket) -> bool:
+        await asyncio.sleep(0)
+        return (owner, ticket.locator) in self.saved
+
+    def discard(self, owner: SessionId, ticket: SpillTicket) -> None:
+        self.saved.pop((owner, ticket.locator), None)
 
     async def read(self, locator: str, owner: SessionId, offset_bytes: int, limit_bytes: int) -> tuple[bytes, int]:
         await asyncio.sleep(0)

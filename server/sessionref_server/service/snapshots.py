@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from sessionref_server.domain.capture import Capture
 from sessionref_server.domain.errors import OverloadedError
@@ -22,7 +22,7 @@ from sessionref_server.domain.prepare.transcript import transcript_chunks
 from sessionref_server.domain.session import SessionId
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Kept:
     """A saved transcript and the calls that tell its locator to somebody."""
 
@@ -34,9 +34,9 @@ class SavedSnapshots:
     """What one call saved. Until the call has reached its caller, it may be undone."""
 
     def __init__(self, store: SpillStore | None, owner: SessionId) -> None:
+        self.owner = owner
         self.notices: tuple[OmissionNotice, ...] = ()
         self._store = store
-        self._owner = owner
         self._used: list[_Kept] = []
 
     def use(self, kept: _Kept) -> None:
@@ -44,13 +44,17 @@ class SavedSnapshots:
         kept.calls += 1
         self._used.append(kept)
 
+    def leave(self, kept: _Kept) -> None:
+        """The call will not tell this locator after all."""
+        self._used.remove(kept)
+        kept.calls -= 1
+        if kept.calls == 0 and kept.ticket.fresh and self._store is not None:
+            self._store.discard(self.owner, kept.ticket)
+
     def undo(self) -> None:
         """The call told nobody: remove what it saved and no other call tells of."""
-        used, self._used = self._used, []
-        for kept in used:
-            kept.calls -= 1
-            if kept.calls == 0 and kept.ticket.fresh and self._store is not None:
-                self._store.discard(self._owner, kept.ticket)
+        for kept in tuple(self._used):
+            self.leave(kept)
 
 
 class Snapshots:
@@ -60,6 +64,8 @@ class Snapshots:
         self._store = store
         self._offload = offload
         self._kept: WeakKeyDictionary[Capture, dict[tuple[SessionId, str], _Kept]] = WeakKeyDictionary()
+        self._by_locator: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
+        """Calls that save the same content at the same time must count on one record."""
 
     async def save(self, owner: SessionId, sources: Sequence[RetainedSource]) -> SavedSnapshots:
         """Save what was cut, in parallel, and say where it is. A failed save is said in its notice, never raised.
@@ -68,37 +74,37 @@ class Snapshots:
         """
         saved = SavedSnapshots(self._store, owner)
         try:
-            notices = await asyncio.gather(*(self._notice(saved, owner, source) for source in sources))
+            notices = await asyncio.gather(*(self._notice(saved, source) for source in sources))
         except BaseException:
             saved.undo()
             raise
         saved.notices = tuple(notices)
         return saved
 
-    async def _notice(self, saved: SavedSnapshots, owner: SessionId, source: RetainedSource) -> OmissionNotice:
+    async def _notice(self, saved: SavedSnapshots, source: RetainedSource) -> OmissionNotice:
         if self._store is None:
             return omission_notice(source, UnavailableReason.STORAGE_NOT_CONFIGURED)
         try:
-            kept = await self._keep(self._store, owner, source)
+            ticket = (await self._keep(self._store, saved, source)).ticket
         except (SpillFailedError, OverloadedError):
             return omission_notice(source, UnavailableReason.SAVE_FAILED)
-        saved.use(kept)
-        ticket = kept.ticket
-        command = f"sessionref read {ticket.locator} --owner {shlex.quote(owner)}"
+        command = f"sessionref read {ticket.locator} --owner {shlex.quote(saved.owner)}"
         hint = f"To read on, have the host call ReadSnapshot with this locator, or run: {command}"
         snapshot = SavedSnapshot(locator=ticket.locator, size_bytes=ticket.size_bytes, retrieval_hint=hint)
         return omission_notice(source, snapshot)
 
-    async def _keep(self, store: SpillStore, owner: SessionId, source: RetainedSource) -> _Kept:
+    async def _keep(self, store: SpillStore, saved: SavedSnapshots, source: RetainedSource) -> _Kept:
         of_capture = self._kept.setdefault(source.capture, {})
-        key = owner, source.reference.label
+        key = saved.owner, source.reference.label
         known = of_capture.get(key)
-        if known is not None and await store.renew(owner, known.ticket):
-            return known
+        if known is not None:
+            saved.use(known)  # before the wait: nobody else may give it up meanwhile
+            if await store.renew(saved.owner, known.ticket):
+                return known
+            saved.leave(known)
         content = await self._offload.build_bytes(transcript_chunks, source.capture, source.reference.label)
-        ticket = await store.save(owner, content)
-        # Another call may have saved the same meanwhile; both must count on one record.
-        known = of_capture.get(key)
-        if known is None or known.ticket.locator != ticket.locator:
-            known = of_capture[key] = _Kept(ticket)
-        return known
+        ticket = await store.save(saved.owner, content)
+        kept = self._by_locator.setdefault(ticket.locator, _Kept(ticket))
+        saved.use(kept)
+        of_capture[key] = kept
+        return kept

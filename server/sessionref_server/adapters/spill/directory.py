@@ -86,25 +86,43 @@ class DirectorySpillStore:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sessionref-spill")
         self._saved: OrderedDict[tuple[str, str], str] = OrderedDict()
         """Saves that reached their callers, by owner and digest. Used on the event loop only."""
+        self._discarded: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Saves that were given up, by owner and token. Used on the event loop only."""
 
     async def save(self, owner: SessionId, content: bytes) -> SpillTicket:
         """Save whole or not at all. The same content again gives the same ticket while more than half of its life is left, and a
         new life. Raises SpillFailedError when storage or quota refuse.
         """
-        save = _Save()
-        loop = asyncio.get_running_loop()
         owner_name = _owner_name(owner)
-        digest = await loop.run_in_executor(self._threads, _digest, content)
-        known_token = self._saved.get((owner_name, digest))
-        running = self._threads.submit(self._save, save, owner_name, known_token or "0" * 32 + digest, content)
-        try:
-            saved_token = await asyncio.wrap_future(running)
-        except asyncio.CancelledError:
-            if save.cancel() and (token := running.result()) != known_token:
-                self._threads.submit(self._remove_kept, Place(owner_name, token + SUFFIX), len(content))
-            raise
-        self._remember(owner_name, digest, saved_token)
-        return SpillTicket(locator=LOCATOR_PREFIX + saved_token, size_bytes=len(content))
+        digest = await asyncio.get_running_loop().run_in_executor(self._threads, _digest, content)
+        while True:
+            known_token = self._saved.get((owner_name, digest))
+            token = await self._save_once(owner_name, known_token or "0" * 32 + digest, content)
+            if (owner_name, token) not in self._discarded:
+                break
+            # It was an earlier save, and whoever made it gave it up while this one took it over. The next round makes a new one.
+        self._remember(owner_name, digest, token)
+        return SpillTicket(locator=LOCATOR_PREFIX + token, size_bytes=len(content), fresh=token != known_token)
+
+    async def renew(self, owner: SessionId, ticket: SpillTicket) -> bool:
+        """Give a ticket a new life, unless its file is gone, or has less than half of its life left."""
+        key = _owner_name(owner), ticket.locator.removeprefix(LOCATOR_PREFIX)
+        loop = asyncio.get_running_loop()
+        refreshed = await loop.run_in_executor(
+            self._threads, refresh_file, self._folder, key, self._clock.now_ns(), self._expiry_ns // 2
+        )
+        return refreshed and key not in self._discarded
+
+    def discard(self, owner: SessionId, ticket: SpillTicket) -> None:
+        """Remove a fresh save. From now on nobody takes it over; the file is removed in a thread."""
+        owner_name, token = _owner_name(owner), ticket.locator.removeprefix(LOCATOR_PREFIX)
+        if (owner_name, token) in self._discarded:
+            return
+        self._saved.pop((owner_name, token[32:]), None)
+        self._discarded[owner_name, token] = None
+        if len(self._discarded) > MAX_REMEMBERED_SAVES:
+            self._discarded.popitem(last=False)
+        self._threads.submit(self._remove_kept, Place(owner_name, token + SUFFIX), ticket.size_bytes)
 
     async def read(self, locator: str, owner: SessionId, offset_bytes: int, limit_bytes: int) -> tuple[bytes, int]:
         """One page and the total size; an empty page beyond the end.
@@ -129,6 +147,17 @@ class DirectorySpillStore:
     async def close(self) -> None:
         """Finish removals under way and end the threads."""
         await asyncio.to_thread(self._threads.shutdown)
+
+    async def _save_once(self, owner_name: str, token: str, content: bytes) -> str:
+        """Take over the file of ``token`` when it is there and young enough, else make a new one. Returns its token."""
+        save = _Save()
+        running = self._threads.submit(self._save, save, owner_name, token, content)
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            if save.cancel() and (saved_token := running.result()) != token:
+                self._threads.submit(self._remove_kept, Place(owner_name, saved_token + SUFFIX), len(content))
+            raise
 
     def _remember(self, owner_name: str, digest: str, token: str) -> None:
         self._saved[owner_name, digest] = token

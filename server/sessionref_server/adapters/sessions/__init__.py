@@ -1,0 +1,1 @@
+"""Sessions from the logs agents keep on disk."""
