@@ -211,7 +211,7 @@ def test_search_in_a_wide_window_is_a_table_whose_ids_are_whole(
     shown = capsys.readouterr()
     assert [re.split(" {2,}", line) for line in shown.out.splitlines()] == [
         ["", "title", "source", "started", "folder", "id"],
-        ["*", "a\\x1b[31m\\x0along long long long lo…", "codex", "-", "…ry/long/folder/", hostile.session_id],
+        ["*", "a\\x1b[31m\\x0along long long long long…", "codex", "-", "…ry/long/folder/", hostile.session_id],
         ["", "Retry", "codex", "-", "-", hostile.session_id],
     ]
     assert shown.err == "codex: 1 log could not be read\n"
