@@ -38,6 +38,7 @@ async def a_ticket_is_renewed_until_it_is_discarded(store: SpillStore) -> None:
     assert not await store.renew(OTHER, ticket)
     store.discard(OWNER, ticket)
     assert not await store.renew(OWNER, ticket)
+    assert await store.renew(OWNER, await store.save(OWNER, b"another"))
 
 
 async def content_discarded_is_saved_anew_under_another_locator(store: SpillStore) -> None:
