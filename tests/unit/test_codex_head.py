@@ -125,15 +125,24 @@ def test_settled_fold_needs_marked_lines_only() -> None:
     rollout.add("turn_context", {"model": "m"}).exchange("r", "b").event("thread_name_updated", thread_name="N").event(
         "token_count"
     )
+    rollout.assistant("end").event("token_count")
     fold, whole = CodexHeadFold(log_file()), CodexHeadFold(log_file())
     unmarked = 0
-    for line in rollout.lines:
+    for index, line in enumerate(rollout.lines):
         whole.feed(line)
-        if not fold.settled or fold.marker.search(line):
+        if not fold.settled or fold.marker.search(line) or index >= len(rollout.lines) - 3:
             fold.feed(line)
         else:
             unmarked += 1
-    assert (fold.head(LogEnd()), unmarked) == (whole.head(LogEnd()), 3)
+    assert (fold.head(LogEnd()), unmarked) == (whole.head(LogEnd()), 9)
+
+
+def test_last_activity_is_the_last_message_or_tool_not_what_is_written_after_it() -> None:
+    rollout = (
+        Rollout().meta().exchange("q", "a").add("response_item", {"type": "function_call_output", "call_id": "c", "output": "x"})
+    )
+    rollout.event("token_count").event("thread_name_updated", thread_name="N").add("turn_context", {"model": "m"})
+    assert rollout.head().updated_at_ms == 1788256807000
 
 
 def test_head_is_not_changed_by_a_tail_and_reads_a_whole_one() -> None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple, cast
 
-from sessionref_server.adapters.sessions.formats.codex.records import KEPT, Payload, said_in_item, word
+from sessionref_server.adapters.sessions.formats.codex.records import KEPT, MODEL, Payload, said_in_item, word
 from sessionref_server.adapters.sessions.formats.codex.texts import is_summary, text_blocks
-from sessionref_server.domain.message import Role
 
 ENCRYPTED_NOTE = "compacted history (encrypted)"
 NO_SUMMARY_NOTE = "compacted history (no summary recorded)"
@@ -24,6 +23,10 @@ class Kind(Enum):
     SUMMARY = auto()
     NOTE = auto()
     """Something the model sees and we cannot show; the text is a note of ours."""
+
+
+# Looking a member up in its class costs more than all else that is done with it, and is done for every message.
+USER, ASSISTANT, SUMMARY, NOTE = Kind.USER, Kind.ASSISTANT, Kind.SUMMARY, Kind.NOTE
 
 
 class Entry(NamedTuple):
@@ -53,12 +56,12 @@ class Generation:
 
     def user_positions(self) -> list[int]:
         """Where the person spoke since the compaction."""
-        return [i for i, entry in enumerate(self.entries) if i >= self.base_length and entry.kind is Kind.USER]
+        return [i for i, entry in enumerate(self.entries) if i >= self.base_length and entry.kind is USER]
 
 
 def summary_entry(message: str) -> Entry:
     """The checkpoint of a compaction that wrote no history."""
-    return Entry(Kind.SUMMARY, message) if message.strip() else Entry(Kind.NOTE, NO_SUMMARY_NOTE)
+    return Entry(SUMMARY, message) if message.strip() else Entry(NOTE, NO_SUMMARY_NOTE)
 
 
 def replacement_entries(message: str, replacement: object) -> list[Entry] | None:
@@ -76,15 +79,15 @@ def replacement_entries(message: str, replacement: object) -> list[Entry] | None
 
 def _replacement_entry(item: Payload, *, is_message: bool) -> Entry | None:
     if word(item.get("type")) in _OPAQUE_ITEMS:
-        return Entry(Kind.NOTE, ENCRYPTED_NOTE)
+        return Entry(NOTE, ENCRYPTED_NOTE)
     text = _user_text(item)
     if is_message or is_summary(text):
-        return Entry(Kind.SUMMARY, text)
+        return Entry(SUMMARY, text)
     said = said_in_item(item)
     if said is None:
         return None
     role, _, kept = said
-    return Entry(Kind.ASSISTANT if role is Role.ASSISTANT else Kind.USER, kept)
+    return Entry(ASSISTANT if role is MODEL else USER, kept)
 
 
 def _user_text(item: Payload) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sessionref_server.adapters.sessions.formats.codex.identity import Identity
 from sessionref_server.adapters.sessions.formats.codex.records import (
     ITEM,
+    MODEL,
     Payload,
     Record,
     Said,
@@ -20,19 +21,19 @@ from sessionref_server.adapters.sessions.formats.codex.skim import ORDINAL, TURN
 from sessionref_server.adapters.sessions.formats.codex.status import judge, whole_tail
 from sessionref_server.adapters.sessions.json_line import epoch_ms
 from sessionref_server.adapters.sessions.log_format import LogEnd, LogFile, NativeHead
-from sessionref_server.domain.message import Role
 
-_MARKER = re.compile(
-    rb'"thread_name_updated"|"turn_context"|"thread_settings_applied"|"replacement_history"'
-    rb'|"user_message"|"agent_message"|"UserMessage"|"AgentMessage"|"assistant"|"role":"user"'
-)
-"""What can change a head late: the name, the model, whether earlier turns matter, and the time of the last message."""
+_MARKER = re.compile(rb'"thread_name_updated"|"turn_context"|"replacement_history"')
+"""What can change a head in the middle of a log: the name, the model, whether earlier turns matter. Each costs a search."""
 
 _COMPACTED = b'"type":"compacted"'
 _ENVELOPE_BYTES = 160
 """A line's own type stands within its first bytes; further on the word may be somebody's text."""
 
 _NO_REPLACEMENT = b'"replacement_history":null'
+_ITEM = b'"response_item"'
+_TIME_PART = 3
+"""Where the time stands in ``{"timestamp":"…"`` when it is split at quotes."""
+
 _SILENT = (None, ORDINAL, TURN_START)
 _TITLE_CHARACTERS = 4096
 _TITLE_SEARCH_BYTES = 8 * 1024 * 1024
@@ -52,7 +53,7 @@ class _Title:
         if self.is_final:
             return
         role, channel, text = said
-        if role is Role.ASSISTANT:
+        if role is MODEL:
             self.is_final = self.prompt is not None
         elif channel != ITEM or self.prompt is None:
             self.prompt = text[:_TITLE_CHARACTERS]
@@ -92,11 +93,17 @@ class _State:
             self.compacted |= b'"replacement_history"' in line and _NO_REPLACEMENT not in line
             return
         if is_silent(line) or ((start := recognise(line)) is not None and start.lastindex in _SILENT):
-            self.tally.silent += 1
+            self._take_silent(line[:_ENVELOPE_BYTES])
             return
         record = self.tally.read(line)
         if record is not None:
             self._take(record)
+
+    def _take_silent(self, beginning: bytes) -> None:
+        self.tally.silent += 1
+        parts = beginning.split(b'"', _TIME_PART + 1)
+        if _ITEM in beginning and len(parts) > _TIME_PART:
+            self._see_activity(parts[_TIME_PART].decode("ascii", "replace"))
 
     def _take(self, record: Record) -> None:
         kind, payload, fields = record
@@ -107,13 +114,18 @@ class _State:
             if payload.get("type") == "thread_name_updated":
                 self._take_name(payload)
         if said is not None:
-            self._take_said(said, fields)
+            self.spoken = True
+            if not self._is_inherited(fields):
+                self.title.take(said)
+        if said is not None or kind == "response_item":
+            self._see_activity(fields.get("timestamp"))
 
-    def _take_said(self, said: Said, record: Payload) -> None:
-        self.spoken = True
-        self.updated_at_ms = epoch_ms(record.get("timestamp")) or self.updated_at_ms
-        if not self._is_inherited(record):
-            self.title.take(said)
+    def _see_activity(self, time: object) -> None:
+        """Somebody spoke or a tool ran; a name given later, a token count and the like are no activity.
+
+        The end of a log is always fed, so its last such line is seen.
+        """
+        self.updated_at_ms = epoch_ms(time) or self.updated_at_ms
 
     def _is_inherited(self, record: Payload) -> bool:
         """Whether the line is a copy of the parent's, at the beginning of a subagent's log."""
@@ -139,7 +151,8 @@ class CodexHeadFold:
     @property
     def settled(self) -> bool:
         """Whether identity and first prompt are known."""
-        return self._state.title.is_final or self._state.fed_bytes > _TITLE_SEARCH_BYTES
+        state = self._state
+        return state.title.is_final or (state.spoken and state.fed_bytes > _TITLE_SEARCH_BYTES)
 
     @property
     def marker(self) -> re.Pattern[bytes]:

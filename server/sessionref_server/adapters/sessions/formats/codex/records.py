@@ -58,7 +58,10 @@ _EVENTS = frozenset(
 )  # fmt: skip
 _INNER_KINDS = {"response_item": _ITEMS, "event_msg": _EVENTS}
 _BARE_ITEMS = _ITEMS - {"message"}
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
+PERSON, MODEL = Role.USER, Role.ASSISTANT
+"""Looking a member up in its class costs more than all else that is done with it, and is done for every message."""
+
+_ROLES = {"user": PERSON, "assistant": MODEL}
 _RECORD_START = b'{"timestamp"'
 
 
@@ -171,12 +174,12 @@ def said_in_item(payload: Payload) -> Said | None:
     if role is None:
         return None
     texts = text_blocks(content)
-    return _assistant(ITEM, "\n".join(texts)) if role is Role.ASSISTANT else _person(ITEM, texts)
+    return _assistant(ITEM, "\n".join(texts)) if role is MODEL else _person(ITEM, texts)
 
 
 def said_in_text(role: Role, text: str) -> Said | None:
     """What a message item of one text block says."""
-    return _assistant(ITEM, text) if role is Role.ASSISTANT else _person(ITEM, [text])
+    return _assistant(ITEM, text) if role is MODEL else _person(ITEM, [text])
 
 
 def _said_in_user_event(payload: Payload) -> Said | None:
@@ -184,7 +187,7 @@ def _said_in_user_event(payload: Payload) -> Said | None:
     if not isinstance(text, str) or payload.get("kind") not in (None, "plain") or is_injected(text):
         return None
     text = person_text(text)
-    return (Role.USER, EVENT, text) if text else None
+    return (PERSON, EVENT, text) if text else None
 
 
 def _said_in_completed(item: object) -> Said | None:
@@ -201,10 +204,10 @@ def _said_in_completed(item: object) -> Said | None:
 
 def _person(channel: int, texts: list[str]) -> Said | None:
     text = person_text_of_item(texts)
-    return (Role.USER, channel, text) if text else None
+    return (PERSON, channel, text) if text else None
 
 
 def _assistant(channel: int, text: object) -> Said | None:
     if not isinstance(text, str) or not text or text.isspace() or is_agent_mail(text):
         return None
-    return Role.ASSISTANT, channel, text
+    return MODEL, channel, text

@@ -8,10 +8,14 @@ reading a log cost about as much as parsing it. A line written in another order 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import orjson
 
-from sessionref_server.domain.message import Role
+from sessionref_server.adapters.sessions.formats.codex.records import MODEL, PERSON
+
+if TYPE_CHECKING:
+    from sessionref_server.domain.message import Role
 
 _SILENT_ITEMS = (
     "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "local_shell_call",
@@ -53,7 +57,7 @@ _match_start = _START.match
 
 ORDINAL = 1
 """The line's number in a paginated log."""
-ASSISTANT = 2
+MODELS = 2
 """Set when an item is the model's."""
 ITEM_TEXT = 3
 """A message item; its first text, a JSON string, begins where the group stands."""
@@ -66,7 +70,6 @@ _RECORD_END = b"}}"
 _RECORD_START = b'{"timestamp":"'
 _SEARCHED_BYTES = 512
 _TEXT_END = b'"}]'
-_EVENT_NAMES = {Role.USER: b'user_message","message":', Role.ASSISTANT: b'agent_message","message":'}
 
 
 def is_silent(line: bytes) -> bool:
@@ -107,9 +110,9 @@ def item_text(line: bytes, start: re.Match[bytes]) -> tuple[Role, bytes, str] | 
         text = orjson.loads(written)
     except orjson.JSONDecodeError:
         return None
-    return (Role.USER if start[ASSISTANT] is None else Role.ASSISTANT), written, text
+    return (PERSON if start[MODELS] is None else MODEL), written, text
 
 
 def event_of_item(role: Role, written: bytes) -> bytes:
     """How the event begins, from its name on, that tells an item's text again: it holds the text in the same bytes."""
-    return _EVENT_NAMES[role] + written
+    return (b'user_message","message":' if role is PERSON else b'agent_message","message":') + written

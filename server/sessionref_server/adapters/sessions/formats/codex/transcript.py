@@ -8,17 +8,18 @@ vouched for it; a user text that only ``response_item`` tells is the person's on
 from __future__ import annotations
 
 from sessionref_server.adapters.sessions.formats.codex.entries import (
-    NO_SUMMARY_NOTE,
+    ASSISTANT,
+    NOTE,
+    SUMMARY,
+    USER,
     Entry,
     Generation,
     Kind,
     replacement_entries,
     summary_entry,
 )
-from sessionref_server.adapters.sessions.formats.codex.records import EVENT, ITEM, KEPT, Said
-from sessionref_server.domain.message import Message, Role
-
-__all__ = ["NO_SUMMARY_NOTE", "Transcript"]
+from sessionref_server.adapters.sessions.formats.codex.records import EVENT, ITEM, KEPT, MODEL, PERSON, Said
+from sessionref_server.domain.message import Message
 
 _OPEN_LIMIT = 64
 """How many texts wait for a second witness at most; in practice it is one or two."""
@@ -92,12 +93,12 @@ class Transcript:
         notes: dict[str, None] = {}
         for entry in self._entries:
             kind, text, channels, _ = entry
-            if kind is Kind.ASSISTANT:
-                messages.append(Message(Role.ASSISTANT, text))
-            elif kind is Kind.NOTE:
+            if kind is ASSISTANT:
+                messages.append(Message(MODEL, text))
+            elif kind is NOTE:
                 notes[text] = None
             elif self._is_shown(kind, channels):
-                messages.append(Message(Role.USER, text, kind is Kind.SUMMARY))
+                messages.append(Message(PERSON, text, kind is SUMMARY))
         return messages, list(notes)
 
     def start_turn(self) -> None:
@@ -108,7 +109,7 @@ class Transcript:
         """An event tells the newest text again, which an item just told."""
         kind, text, channels, turn = self._entries[-1]
         self._entries[-1] = Entry(kind, text, channels | EVENT, turn)
-        if kind is Kind.USER:
+        if kind is USER:
             self._events = True
         run = self._run
         run.vouched = True
@@ -117,13 +118,13 @@ class Transcript:
     def say(self, said: Said) -> bool:
         """Add a text, unless it is the second telling of one that is there; whether it was added."""
         role, channel, text = said
-        kind = Kind.ASSISTANT if role is Role.ASSISTANT else Kind.USER
+        kind = ASSISTANT if role is MODEL else USER
         run = self._run
         if run.kind is not kind:
             run = self._begin_run(kind)
         if channel != ITEM:
             run.vouched = True
-            self._events = self._events or kind is Kind.USER
+            self._events = self._events or kind is USER
         # The oldest entry without this witness comes first: channels tell texts in the same order.
         if channel == ITEM:
             paired = bool(run.others) and self._pair(said, run.others)
@@ -148,7 +149,7 @@ class Transcript:
             kept = [
                 entry._replace(channels=entry.channels | KEPT)
                 for entry in self._entries
-                if entry.kind is Kind.USER and self._is_shown(entry.kind, entry.channels)
+                if entry.kind is USER and self._is_shown(entry.kind, entry.channels)
             ]
             entries = [*kept, summary_entry(message)]
         self._generations.append(Generation(entries, len(entries), self._turn, complete))
@@ -176,15 +177,15 @@ class Transcript:
         self._run = _Run()
 
     def _is_shown(self, kind: Kind, channels: int) -> bool:
-        return kind is not Kind.USER or channels != ITEM or not self._events
+        return kind is not USER or channels != ITEM or not self._events
 
     def _typed(self) -> list[int]:
         """Positions of what the person said since the last compaction."""
         generation = self._generations[-1]
-        return [i for i in generation.user_positions() if self._is_shown(Kind.USER, generation.entries[i].channels)]
+        return [i for i in generation.user_positions() if self._is_shown(USER, generation.entries[i].channels)]
 
     def _begin_run(self, kind: Kind) -> _Run:
-        if kind is Kind.ASSISTANT and self._run.items:
+        if kind is ASSISTANT and self._run.items:
             self._keep_answered()
         self._run = _Run(kind)
         return self._run
@@ -210,7 +211,7 @@ class Transcript:
             if not entry.channels & channel and _same_text(entry.text, text):
                 self._vouch(index, channel, text)
                 return True
-        if role is Role.ASSISTANT:
+        if role is MODEL:
             for index in candidates[-_PART_LIMIT:]:
                 entry = entries[index]
                 if not entry.channels & channel and _same_part(entry, channel, text):
