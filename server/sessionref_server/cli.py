@@ -8,15 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from sessionref_server import __version__
+from sessionref_server.commands.argument_types import MAX_INT32, MAX_INT64, assignment, reference, seconds, text, whole_number
 from sessionref_server.commands.plain_text import visible
 
 _HELP_COLUMNS = 80
-_MAX_INT32 = 2**31 - 1
-_MAX_INT64 = 2**63 - 1
 
 _OVERVIEW = """\
 The service behind @: finds earlier sessions of any coding agent on this machine, and prepares a bounded, untrusted context from
@@ -151,22 +150,18 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         action="append",
         default=[],
-        type=_text,
+        type=text,
         help="unix:/path or host:port on a loopback address; may be repeated (default: a private Unix socket)",
     )
 
 
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "query", metavar="QUERY", nargs="?", default="", type=_text, help="what to look for (default: everything)"
-    )
-    parser.add_argument("--target", metavar="ID", default="", type=_text, help="the session being typed into; it is left out")
+    parser.add_argument("query", metavar="QUERY", nargs="?", default="", type=text, help="what to look for (default: everything)")
+    parser.add_argument("--target", metavar="ID", default="", type=text, help="the session being typed into; it is left out")
     _folder(parser)
+    parser.add_argument("--limit", metavar="N", type=whole_number(1, MAX_INT32), help="how many at most (default: the server's)")
     parser.add_argument(
-        "--limit", metavar="N", type=_whole_number(1, _MAX_INT32), help="how many at most (default: the server's)"
-    )
-    parser.add_argument(
-        "--source", metavar="NAME", action="append", default=[], type=_text, help="only this source; may be repeated"
+        "--source", metavar="NAME", action="append", default=[], type=text, help="only this source; may be repeated"
     )
     parser.add_argument(
         "--subagents", choices=("include", "exclude"), help="whether to list sessions of subagents (default: as each source does)"
@@ -176,8 +171,8 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _prepare_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", nargs="?", type=_text, help="the message, or - to read it from standard input")
-    parser.add_argument("--target", metavar="ID", required=True, type=_text, help="the session that receives the context")
+    parser.add_argument("text", metavar="TEXT", nargs="?", type=text, help="the message, or - to read it from standard input")
+    parser.add_argument("--target", metavar="ID", required=True, type=text, help="the session that receives the context")
     _folder(parser)
     parser.add_argument(
         "--ref",
@@ -185,15 +180,15 @@ def _prepare_arguments(parser: argparse.ArgumentParser) -> None:
         dest="references",
         action="append",
         default=[],
-        type=_reference,
+        type=reference,
         help="a session to refer to, and what to call it; may be repeated",
     )
-    parser.add_argument("--provider", metavar="NAME", type=_text, help="provider of the model the target talks to")
-    parser.add_argument("--model", metavar="NAME", type=_text, help="the model the target talks to; decides the byte budget")
+    parser.add_argument("--provider", metavar="NAME", type=text, help="provider of the model the target talks to")
+    parser.add_argument("--model", metavar="NAME", type=text, help="the model the target talks to; decides the byte budget")
     parser.add_argument(
         "--context-window",
         metavar="TOKENS",
-        type=_whole_number(1, _MAX_INT64),
+        type=whole_number(1, MAX_INT64),
         help="context window of the model, when you know it",
     )
     _connection(parser)
@@ -203,10 +198,10 @@ def _prepare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("locator", metavar="LOCATOR", type=_text, help="name of the saved transcript")
-    parser.add_argument("--owner", metavar="ID", required=True, type=_text, help="the target session it was prepared for")
-    parser.add_argument("--offset", metavar="BYTES", type=_whole_number(0, _MAX_INT64), help="where to start (default: 0)")
-    parser.add_argument("--limit", metavar="BYTES", type=_whole_number(1, _MAX_INT64), help="how much (default: to the end)")
+    parser.add_argument("locator", metavar="LOCATOR", type=text, help="name of the saved transcript")
+    parser.add_argument("--owner", metavar="ID", required=True, type=text, help="the target session it was prepared for")
+    parser.add_argument("--offset", metavar="BYTES", type=whole_number(0, MAX_INT64), help="where to start (default: 0)")
+    parser.add_argument("--limit", metavar="BYTES", type=whole_number(1, MAX_INT64), help="how much (default: to the end)")
     _connection(parser)
     _json(parser)
 
@@ -231,7 +226,7 @@ def _configuration(parser: argparse.ArgumentParser) -> None:
         dest="assignments",
         action="append",
         default=[],
-        type=_assignment,
+        type=assignment,
         help="set one key; may be repeated",
     )
     group.add_argument(
@@ -239,7 +234,7 @@ def _configuration(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=PATH",
         action="append",
         default=[],
-        type=_assignment,
+        type=assignment,
         help="read a source from this folder instead of the usual places; may be repeated",
     )
 
@@ -248,58 +243,20 @@ def _connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
     group.add_argument(
         "--address",
-        type=_text,
+        type=text,
         help="server to ask: unix:/path or host:port (default: $SESSIONREF_ADDRESS, else the private Unix socket)",
     )
     group.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, default=30.0, help="how long to wait for an answer (default: 30)"
+        "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="how long to wait for an answer (default: 30)"
     )
 
 
 def _folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="DIR", type=_text, help="folder of the target session (default: the current one)")
+    parser.add_argument("--cwd", metavar="DIR", type=text, help="folder of the target session (default: the current one)")
 
 
 def _json(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def _text(raw: str) -> str:
-    if any("\ud800" <= character <= "\udfff" for character in raw):
-        raise argparse.ArgumentTypeError("is not valid UTF-8")
-    return raw
-
-
-def _whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
-    def parse(raw: str) -> int:
-        number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) <= len(str(maximum)) else -1
-        if not minimum <= number <= maximum:
-            raise argparse.ArgumentTypeError(f"must be a whole number of {minimum} or more")
-        return number
-
-    return parse
-
-
-def _seconds(raw: str) -> float:
-    try:
-        seconds = float(raw)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour; also refuses NaN
-        raise argparse.ArgumentTypeError("must be a number of seconds, more than 0 and at most 3600")
-    return seconds
-
-
-def _assignment(raw: str) -> tuple[str, str]:
-    name, separator, value = _text(raw).partition("=")
-    if not name or not separator:
-        raise argparse.ArgumentTypeError(f"{raw!r} lacks its =VALUE")
-    return name, value
-
-
-def _reference(raw: str) -> tuple[str, str | None]:
-    session_id, separator, label = _text(raw).partition("=")
-    return session_id, label if separator else None
 
 
 if __name__ == "__main__":

@@ -60,11 +60,11 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["read", "x"], "sessionref read: the following arguments are required: --owner; see `sessionref read --help`"),
         (
             ["search", "--limit", "0"],
-            "sessionref search: argument --limit: must be a whole number of 1 or more; see `sessionref search --help`",
+            "sessionref search: argument --limit: must be a whole number from 1 to 2147483647; see `sessionref search --help`",
         ),
         (
             ["search", "--limit", "99999999999"],
-            "sessionref search: argument --limit: must be a whole number of 1 or more; see `sessionref search --help`",
+            "sessionref search: argument --limit: must be a whole number from 1 to 2147483647; see `sessionref search --help`",
         ),
         (
             ["search", "\udcff"],
