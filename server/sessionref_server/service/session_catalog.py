@@ -90,6 +90,11 @@ class SessionCatalog:
         """State of every source."""
         return [source.check() for source in self._sources.values()]
 
+    def check_names(self, sources: Collection[str]) -> None:
+        """Raises InvalidRequestError when a source is not known."""
+        for name in sources:
+            self._source(name)
+
     def head(self, session_id: SessionId) -> SessionHead | None:
         """Head of a listed session."""
         return self._index.get(session_id)

@@ -19,6 +19,7 @@ from sessionref_server.domain.limits import (
 from sessionref_server.domain.reference import Content, OpaqueContent, SessionReference, TextContent
 from sessionref_server.domain.session import ModelRoute, SessionId
 from sessionref_server.service.prepare import PrepareCall, Target
+from sessionref_server.service.session_catalog import SessionQuery
 
 FILES = candidate_pb2.CANDIDATE_DOMAIN_FILES
 SESSIONS = candidate_pb2.CANDIDATE_DOMAIN_SESSIONS
@@ -35,21 +36,36 @@ def domains(requested: Iterable[int]) -> frozenset[int]:
     return frozenset(known or (FILES, SESSIONS))
 
 
-def limit(request: service_pb2.SearchCandidatesRequest, default: int) -> int:
-    """Candidates wanted per domain."""
+def session_query(request: service_pb2.SearchCandidatesRequest, default_limit: int) -> SessionQuery:
+    """What a search asks of sessions.
+
+    Args:
+        request: the request.
+        default_limit: candidates when the request does not say.
+    """
+    return SessionQuery(
+        target_id=request.target.session_id,
+        target_cwd=request.target.cwd if request.target.HasField("cwd") else None,
+        limit=_limit(request, default_limit),
+        text=_query(request.query),
+        sources=tuple(request.sources),
+        subagents=_include_subagents(request.subagents),
+    )
+
+
+def _limit(request: service_pb2.SearchCandidatesRequest, default: int) -> int:
     if not request.HasField("limit"):
         return default
     return min(check_limit(request.limit), MAX_CANDIDATES)
 
 
-def query(text: str) -> str:
-    """A search text of bounded size."""
+def _query(text: str) -> str:
     if len(text) > MAX_QUERY_BYTES or len(text.encode()) > MAX_QUERY_BYTES:
         raise InvalidRequestError(f"query is longer than {MAX_QUERY_BYTES} bytes", field="query")
     return text
 
 
-def include_subagents(visibility: int) -> bool | None:
+def _include_subagents(visibility: int) -> bool | None:
     """Whether subagents are offered; ``None`` leaves it to each source. An unknown value is refused."""
     if visibility not in _INCLUDE_SUBAGENTS:
         raise InvalidRequestError("subagents has an unknown value", field="subagents")

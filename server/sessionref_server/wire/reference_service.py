@@ -53,24 +53,17 @@ class ReferenceService(SessionReferenceServiceServicer):
 
     @guarded
     async def SearchCandidates(self, request: service_pb2.SearchCandidatesRequest, context: Context) -> None:  # noqa: N802
-        """Stream the batches of one query."""
+        """Stream the batches of one query. What is ready goes first; a malformed request fails whatever domain it is for."""
         wanted = decode.domains(request.domains)
-        limit = decode.limit(request, self._facts.session_candidates)
-        if decode.SESSIONS in wanted:
-            await self._search_sessions(request, limit, context)
+        query = decode.session_query(request, self._facts.session_candidates)
+        self._catalog.check_names(query.sources)
         if decode.FILES in wanted:
             status = status_of(NotServedError("file candidates are not in this release"))
             await context.write(encode.failed_files_batch(status))
+        if decode.SESSIONS in wanted:
+            await self._search_sessions(query, context)
 
-    async def _search_sessions(self, request: service_pb2.SearchCandidatesRequest, limit: int, context: Context) -> None:
-        query = SessionQuery(
-            target_id=request.target.session_id,
-            target_cwd=request.target.cwd if request.target.HasField("cwd") else None,
-            text=decode.query(request.query),
-            limit=limit,
-            sources=tuple(request.sources),
-            subagents=decode.include_subagents(request.subagents),
-        )
+    async def _search_sessions(self, query: SessionQuery, context: Context) -> None:
         loop = asyncio.get_running_loop()
         patience_ends = loop.time() + min(_FIRST_SCAN_PATIENCE_SECONDS, remaining_seconds.get()() / 2)
         while True:

@@ -16,6 +16,8 @@ DOMAIN = "sessionref.v1"
 DETAILS_KEY = "grpc-status-details-bin"
 REQUEST_ID_KEY = "x-request-id"
 _MAX_MESSAGE_CHARACTERS = 256
+_MAX_METADATA_VALUE_BYTES = 200
+"""As UTF-8. All details stay under a kilobyte: long trailers are refused by some peers, and the status is lost with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,8 @@ def status_of(error: errors.SessionReferenceError) -> Status:
     if isinstance(error, errors.CancelledCallError) and error.deadline_exceeded:
         code = StatusCode.DEADLINE_EXCEEDED
     status = Status(code=_number(code), message=str(error)[:_MAX_MESSAGE_CHARACTERS])
-    _add(status, ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata))
+    metadata = {key: _short(value) for key, value in error.metadata.items()}
+    _add(status, ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata))
     if row.names_field and "field" in error.metadata:
         violation = BadRequest.FieldViolation(field=_field_path(error.metadata), description=status.message)
         _add(status, BadRequest(field_violations=[violation]))
@@ -75,6 +78,10 @@ def internal_status(request_id: str) -> Status:
     status = Status(code=_number(StatusCode.INTERNAL), message="internal error; the server's log explains it")
     _add(status, ErrorInfo(reason=INTERNAL_REASON, domain=DOMAIN, metadata={"request_id": request_id}))
     return status
+
+
+def _short(value: str) -> str:
+    return value.encode(errors="replace")[:_MAX_METADATA_VALUE_BYTES].decode(errors="ignore")
 
 
 def _field_path(metadata: dict[str, str]) -> str:
