@@ -51,6 +51,21 @@ class SkipAware(Protocol):
         ...
 
 
+@runtime_checkable
+class BlockFold(Protocol):
+    """A fold that gains from taking many lines at once."""
+
+    def feed_block(self, block: bytes) -> int | None:
+        """Take complete lines with LF between them and return how many there were; ``None`` when nothing was taken and they must
+        come one by one. Blank lines and NUL bytes are no concern: such a block may be turned down.
+        """
+        ...
+
+
+def _take_none(_: bytes) -> None:
+    return None
+
+
 def _ignore_skip() -> None:
     return None
 
@@ -61,6 +76,7 @@ class LineFeeder:
     def __init__(self, fold: LineFold, line_limit_bytes: int) -> None:
         self._feed: Callable[[bytes], None] = fold.feed
         self._tell_skip: Callable[[], None] = fold.line_skipped if isinstance(fold, SkipAware) else _ignore_skip
+        self._feed_block: Callable[[bytes], int | None] = fold.feed_block if isinstance(fold, BlockFold) else _take_none
         self._line_limit_bytes = line_limit_bytes
         self._parts: list[bytes] = []
         self._held_bytes = 0
@@ -84,17 +100,26 @@ class LineFeeder:
             self._hold(chunk[:end])
             self._release()
             chunk = chunk[end + 1 :]
-        lines = chunk.split(b"\n")
-        self._hold(lines.pop())
-        if b"\0" in chunk or b"\r" in chunk or len(chunk) > self._line_limit_bytes:
+        cut = chunk.rfind(b"\n")
+        self._hold(chunk[cut + 1 :])
+        if cut > 0:
+            self._feed_lines(chunk[:cut])
+
+    def _feed_lines(self, block: bytes) -> None:
+        plain = b"\0" not in block and b"\r" not in block and len(block) <= self._line_limit_bytes
+        if plain and (taken := self._feed_block(block)) is not None:
+            self.fed += taken
+            return
+        lines = block.split(b"\n")
+        if not plain:
             for line in lines:
                 self._feed_carefully(line)
             return
-        lines = [line for line in lines if line and not line.isspace()]
         feed = self._feed
         for line in lines:
-            feed(line)
-        self.fed += len(lines)
+            if line and not line.isspace():
+                feed(line)
+                self.fed += 1
 
     def finish(self) -> bytes:
         """The bytes after the last newline: ``b""`` when blank, a stub when over the cap. They stay held for the next push."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from sessionref_server.adapters.sessions.formats.dsh.json_fields import fields_of
 from sessionref_server.adapters.sessions.formats.dsh.labels import Labels
-from sessionref_server.adapters.sessions.formats.dsh.surface import is_person, message_object, message_of_event, source_of
+from sessionref_server.adapters.sessions.formats.dsh.projection import is_person, message_of_event, source_of, text_of
 from sessionref_server.adapters.sessions.formats.dsh.vocabulary import (
     ASSISTANT_MESSAGE,
     REQUEST_CONTEXT,
@@ -14,7 +14,6 @@ from sessionref_server.adapters.sessions.formats.dsh.vocabulary import (
     USER_MESSAGE,
 )
 from sessionref_server.adapters.sessions.json_line import epoch_ms, parse_json_line
-from sessionref_server.domain.message import Message
 from sessionref_server.domain.session import ModelRoute
 
 _ASSISTANT_PREFIX = b'{"type":"assistant/message"'
@@ -91,18 +90,12 @@ class Activity:
     def _take_user(self, row: dict[str, Any]) -> None:
         message = message_of_event(row)
         self._has_message = self._has_message or message is not None
-        if is_person(message_object(row).get("source")):
+        if is_person(row):
             self._last_user_ms = _time_ms(row.get("time"))
             if self._first_text is None and message is not None and message.text.strip():
                 self._first_text = message.text.strip()[:_TITLE_CHARACTERS]
         elif message is None and len(self._injected) < _MAX_INJECTED_TEXTS:
-            self._remember_injected(row)
-
-    def _remember_injected(self, row: dict[str, Any]) -> None:
-        spoken = {**row, "data": {**message_object(row), "source": {"kind": "user"}}}
-        shown: Message | None = message_of_event(spoken)
-        if shown is not None:
-            self._injected.append(_one_line(shown.text))
+            self._injected.append(_one_line(text_of(row)))
 
     def _is_injected(self, title: str) -> bool:
         beginning = _one_line(title).rstrip(_CUT_MARKS)

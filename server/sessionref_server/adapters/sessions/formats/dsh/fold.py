@@ -8,8 +8,9 @@ from pathlib import PurePath
 from sessionref_server.adapters.sessions.formats.dsh.header import Header
 from sessionref_server.adapters.sessions.formats.dsh.loose import LooseFold
 from sessionref_server.adapters.sessions.formats.dsh.names import native_id_of, parse_log_name
-from sessionref_server.adapters.sessions.formats.dsh.strict import StrictFold, StrictReading
-from sessionref_server.adapters.sessions.formats.dsh.surface import images_note
+from sessionref_server.adapters.sessions.formats.dsh.projection import images_note
+from sessionref_server.adapters.sessions.formats.dsh.strict import StrictFold
+from sessionref_server.adapters.sessions.formats.dsh.strict_reading import StrictReading
 from sessionref_server.adapters.sessions.formats.dsh.vocabulary import LogFault
 from sessionref_server.adapters.sessions.log_format import LogEnd, Surface
 from sessionref_server.domain.message import Message
@@ -18,6 +19,7 @@ from sessionref_server.domain.session import ReadingFacts, SessionStatus
 _LENIENT_NOTE = "read leniently: its rows are not numbered as the format requires"
 
 _VERSION_NOTE = "format version "
+NO_MESSAGE = "the session has no visible message"
 
 
 class CanonicalSurfaceFold:
@@ -29,6 +31,7 @@ class CanonicalSurfaceFold:
         self._lenient: LooseFold | None = None
         # Bound here, since a further call for each row is felt.
         self.feed = self._strict.feed
+        self.feed_block = self._strict.feed_block
         self.line_skipped = self._strict.line_skipped
 
     @property
@@ -94,7 +97,7 @@ def strict_surface(reading: StrictReading, path: str) -> Surface:
         damaged_records=damaged,
         unknown_records=reading.unknown_records,
         torn_tail=reading.torn_tail,
-        notes=_notes(reading.nodes.images(), ()),
+        notes=_notes(reading.nodes.images(), () if messages else (NO_MESSAGE,)),
     )
     return _surface(header, path, messages, reading.through_seq, facts)
 
@@ -143,7 +146,7 @@ def _loose_status(
         return SessionStatus.TOO_NEW, f"{_VERSION_NOTE}{fold.header.version}"
     if end.damage:
         return SessionStatus.DAMAGED, end.damage
-    return status_of(messages, damaged=damaged, torn=torn), ""
+    return status_of(messages, damaged=damaged, torn=torn), "" if messages else NO_MESSAGE
 
 
 def _status_of_fault(fault: LogFault, reading: StrictReading) -> SessionStatus:

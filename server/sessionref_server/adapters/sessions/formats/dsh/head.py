@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 
 from sessionref_server.adapters.sessions.formats.dsh.activity import Activity
-from sessionref_server.adapters.sessions.formats.dsh.fold import status_detail, surface_fold_of
+from sessionref_server.adapters.sessions.formats.dsh.fold import NO_MESSAGE, status_detail, surface_fold_of
 from sessionref_server.adapters.sessions.formats.dsh.header import Header, read_header, usable_header
 from sessionref_server.adapters.sessions.formats.dsh.names import native_id_of, parse_log_name
 from sessionref_server.adapters.sessions.formats.dsh.strict import FRAME_ENDS_INSIDE_ROW
@@ -16,7 +16,7 @@ from sessionref_server.adapters.sessions.log_format import LogEnd, LogFile, Nati
 from sessionref_server.domain.session import SessionStatus
 
 MARKER = re.compile(rb'"session/title"|"subagent/descriptor"|/message"')
-_EXACT_BYTES = 32 * 1024
+_EXACT_BYTES = 64 * 1024
 """A log up to this size is read in full for its head too, so that its state in a list is the one a reference will meet."""
 _MAX_ROWS_BEFORE_HEADER = 1000
 
@@ -113,7 +113,7 @@ class HeadFold:
             return SessionStatus.DAMAGED, damage
         torn = end.torn_frame or (bool(end.tail) and (self._name is not None or parse_json_line(end.tail) is None))
         if not activity.has_message:
-            return (SessionStatus.DAMAGED, "no message could be read") if end.skipped_lines else (SessionStatus.EMPTY, "")
+            return (SessionStatus.DAMAGED if end.skipped_lines else SessionStatus.EMPTY), NO_MESSAGE
         return (SessionStatus.PARTIAL if torn or end.skipped_lines else SessionStatus.OK), ""
 
     def _split_frame(self, end: LogEnd) -> str:

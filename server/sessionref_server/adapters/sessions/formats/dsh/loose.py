@@ -10,17 +10,22 @@ from typing import Any
 from sessionref_server.adapters.sessions.formats.dsh.header import Header, usable_header, whole_number
 from sessionref_server.adapters.sessions.formats.dsh.json_fields import fields_of, items_of
 from sessionref_server.adapters.sessions.formats.dsh.labels import Labels
+from sessionref_server.adapters.sessions.formats.dsh.projection import SHOWS_NOTHING, shown_by_assistant, shown_by_user
 from sessionref_server.adapters.sessions.formats.dsh.surface import SurfaceNodes
 from sessionref_server.adapters.sessions.formats.dsh.tolerant import TolerantReplacer
 from sessionref_server.adapters.sessions.formats.dsh.vocabulary import (
     ALL_SURFACE,
+    ASSISTANT_MESSAGE,
     HEADER,
     NEWEST_VERSION,
     PACKED_MEMBERS,
+    STEERING_MESSAGE,
+    USER_MESSAGE,
     log_only_types,
 )
 from sessionref_server.adapters.sessions.json_line import parse_json_line
 
+_USER_TYPES = frozenset({USER_MESSAGE, STEERING_MESSAGE})
 _FIRST_SPARE_NODE = -2
 _MAX_NAMED_SOURCES = 10_000
 
@@ -89,11 +94,16 @@ class LooseFold:
         if node is None or node in self.nodes:
             node = self._spare_node
             self._spare_node -= 1
+        kind = row["type"]
+        shown = (
+            shown_by_assistant(row) if kind == ASSISTANT_MESSAGE else shown_by_user(row) if kind in _USER_TYPES else SHOWS_NOTHING
+        )
         bounds = _bounds(row.get("surfaceOp"))
         if bounds is None:
-            self.nodes.append(node, row)
-        else:
-            self._replacer.replace(self.nodes, bounds, _named(row.get("sourceEventSeqs")), node, row)
+            self.nodes.append(node, kind, shown)
+            return
+        removed = self._replacer.removed(self.nodes, bounds, _named(row.get("sourceEventSeqs")))
+        self.nodes.replace(removed, node, kind, shown)
 
     def _count_packed(self, row: dict[str, Any]) -> None:
         first = whole_number(row.get("seq0"))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, cast
-
-import orjson
 
 from sessionref_server.adapters.sessions.formats.dsh.header import Header, HeaderReading, read_header, whole_number
 from sessionref_server.adapters.sessions.formats.dsh.labels import Labels
+from sessionref_server.adapters.sessions.formats.dsh.projection import SHOWS_NOTHING, shown_by_assistant, shown_by_user
 from sessionref_server.adapters.sessions.formats.dsh.rows import SourceSeqs, event_form_ok, packed_length, parse_sources
+from sessionref_server.adapters.sessions.formats.dsh.strict_reading import StrictReading
 from sessionref_server.adapters.sessions.formats.dsh.strict_surface import StrictSurface
-from sessionref_server.adapters.sessions.formats.dsh.surface import InvalidSurfaceError, SurfaceNodes
-from sessionref_server.adapters.sessions.formats.dsh.turns import BRACKETS, OpenTurn
+from sessionref_server.adapters.sessions.formats.dsh.surface import InvalidSurfaceError
+from sessionref_server.adapters.sessions.formats.dsh.turns import OpenTurn
+from sessionref_server.adapters.sessions.formats.dsh.usual_rows import UsualRows, parsed_together
 from sessionref_server.adapters.sessions.formats.dsh.vocabulary import (
+    ASSISTANT_MESSAGE,
     PACKED_MEMBERS,
+    STEERING_MESSAGE,
+    TOOL_RESULT,
     TURN_END,
+    USER_MESSAGE,
     LogFault,
-    log_only_types,
-    surface_types,
 )
 from sessionref_server.adapters.sessions.json_line import parse_json_line
 from sessionref_server.adapters.sessions.log_format import LogEnd
@@ -28,34 +30,10 @@ FRAME_ENDS_INSIDE_ROW = "a compressed frame ends inside a row"
 
 _LAST_PACKING_VERSION = 1
 _LAST_STRICT_UNKNOWN_VERSION = 2
-_PLAIN_EVENT_FIELDS = 4
-_APPENDED_EVENT_FIELDS = 5
 
 
 def _ignore(_: bytes) -> None:
     return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrictReading:
-    """Everything one reading tells."""
-
-    fault: LogFault | None
-    detail: str
-    header: Header | None
-    begun: bool
-    """Whether there is as much as a header row, or damage in its place."""
-    events: int
-    closers: int
-    through_seq: int | None
-    nodes: SurfaceNodes
-    owed_result_seqs: tuple[int, ...] = field(default=())
-    """Sequence numbers of the error results that close the last turn; they stand at the end of the surface."""
-    labels: Labels
-    torn_tail: bool
-    recovered_events: int
-    damaged_records: int
-    unknown_records: int
 
 
 class StrictFold:
@@ -77,13 +55,12 @@ class StrictFold:
         self._invalid = ""
         self._unknown = 0
         self._turn = OpenTurn()
-        self._surface_types = surface_types(file_version)
         self._surface = StrictSurface(file_version)
-        self._log_only = log_only_types()
         self._rows = 0
         self.header_line = b""
         self._packed_rows: list[tuple[int, int]] = []
         self.labels = Labels()
+        self._usual = UsualRows(file_version, self._surface.nodes, self._turn, self.labels)
 
     @property
     def header(self) -> Header | None:
@@ -115,47 +92,62 @@ class StrictFold:
         if self._header is None:
             self.header_line = line
             self._header = read_header(line, self._file_version)
-            if self._header.fault is not None:
-                self._problem = self._header.detail
+            self._problem = self._header.detail
             return
         self._rows += 1
         if self._settled:
             self._dropped += 1
             return
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            row = parse_json_line(line)
+        row = parse_json_line(line)
         if self._problem:
             self._look_for_commit(row)
-        elif type(row) is dict:
-            self._take(cast("dict[str, Any]", row))
+        elif row is not None:
+            self._take_slowly(row)
         else:
             self._refuse("a row is no JSON object", None)
         if self._problem:
             self._tell_refused(line)
 
-    def _take(self, row: dict[str, Any]) -> None:
-        """Accept the usual rows at once; everything else is looked at field by field."""
-        kind = row.get("type")
-        if (
-            row.get("seq") == self._next_seq
-            and type(row.get("time")) is int
-            and "data" in row
-            and type(kind) is str
-            and not self._gap
-        ):
-            fields = len(row)
-            if fields == _PLAIN_EVENT_FIELDS and kind in self._log_only:
+    def feed_block(self, block: bytes) -> int | None:
+        """Take all lines of a block at once and return how many there were; ``None`` when they must come one by one."""
+        if self._header is None:
+            return self._feed_first_block(block)
+        if self._problem or self._gap:
+            return None
+        rows = parsed_together(block)
+        if rows is None:
+            return None
+        types = self._usual.types_of(rows, self._next_seq)
+        if types is None:
+            self._take_each(rows, block)
+        else:
+            self._next_seq += len(rows)
+            self._rows += len(rows)
+            self._usual.act(types, rows)
+        return len(rows)
+
+    def _feed_first_block(self, block: bytes) -> int | None:
+        first, _, others = block.partition(b"\n")
+        if not first.startswith(b"{"):
+            return None
+        self.feed(first)
+        taken = self.feed_block(others) if others else 0
+        if taken is not None:
+            return 1 + taken
+        lines = [line for line in others.split(b"\n") if line and not line.isspace()]
+        for line in lines:
+            self.feed(line)
+        return 1 + len(lines)
+
+    def _take_each(self, rows: list[dict[str, Any]], block: bytes) -> None:
+        lines = block.split(b"\n")
+        for index, row in enumerate(rows):
+            if not self._problem and type(row) is dict and self._usual.is_plain(row, self._next_seq):
                 self._next_seq += 1
-                self._note(kind, row)
-                return
-            if fields == _APPENDED_EVENT_FIELDS and kind in self._surface_types and row.get("surfaceOp") == "append":
-                self._next_seq += 1
-                self._surface.append(row)
-                self._surface_changed(kind, row)
-                return
-        self._take_slowly(row)
+                self._rows += 1
+                self._usual.note(row["type"], row)
+            else:
+                self.feed(lines[index])
 
     def _take_slowly(self, row: dict[str, Any]) -> None:
         kind = row.get("type")
@@ -181,12 +173,12 @@ class StrictFold:
 
     def _accept(self, kind: str, row: dict[str, Any], sources: SourceSeqs | None) -> None:
         touches_surface = "surfaceOp" in row or sources is not None
-        if kind in self._surface_types:
+        if self._usual.is_on_surface(kind):
             self._place(kind, row, sources)
-        elif kind in self._log_only:
+        elif self._usual.is_known(kind):
             if touches_surface:
                 self._invalid = self._invalid or "a row that is not on the surface changes it"
-            self._note(kind, row)
+            self._usual.note(kind, row)
         elif "ignorable" in row:
             self._unknown += 1
             if touches_surface and self._version <= _LAST_STRICT_UNKNOWN_VERSION:
@@ -196,26 +188,19 @@ class StrictFold:
             self._unsupported = self._unsupported or f"{self._version}, with events of a kind that must be understood"
 
     def _place(self, kind: str, row: dict[str, Any], sources: SourceSeqs | None) -> None:
-        if self._invalid:
-            return
+        shown = SHOWS_NOTHING
+        if kind == ASSISTANT_MESSAGE:
+            shown = shown_by_assistant(row)
+        elif kind in {USER_MESSAGE, STEERING_MESSAGE}:
+            shown = shown_by_user(row)
         try:
-            self._surface.place(row, sources)
+            self._surface.place(row, shown, sources)
         except InvalidSurfaceError as error:
-            self._invalid = str(error)
+            self._invalid = self._invalid or str(error)
             return
-        self._surface_changed(kind, row)
-
-    def _surface_changed(self, kind: str, row: dict[str, Any]) -> None:
-        if kind == "assistant/message":
-            self._turn.advertise(row)
-        elif kind == "tool/result":
+        self._turn.advertise(shown[1])
+        if kind == TOOL_RESULT:
             self._turn.resolve(row)
-
-    def _note(self, kind: str, row: dict[str, Any]) -> None:
-        if kind in BRACKETS:
-            self._turn.bracket(kind)
-        else:
-            self.labels.note(kind, row)
 
     def _refuse(self, problem: str, row: dict[str, Any] | None) -> None:
         self._problem = problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from sessionref_server.adapters.sessions.formats.dsh.header import whole_number
+from sessionref_server.adapters.sessions.formats.dsh.projection import Shown
 from sessionref_server.adapters.sessions.formats.dsh.rows import SourceSeqs
 from sessionref_server.adapters.sessions.formats.dsh.surface import InvalidSurfaceError, SurfaceNodes
 from sessionref_server.adapters.sessions.formats.dsh.tolerant import TolerantReplacer
@@ -29,21 +30,18 @@ class StrictSurface:
         self.tolerant = False
         """Set once rows are known to be missing: a replacement then takes what is left of its range."""
 
-    def append(self, row: dict[str, Any]) -> None:
-        """Put a row at the end."""
-        self.nodes.append(row["seq"], row)
-
-    def place(self, row: dict[str, Any], sources: SourceSeqs | None) -> None:
+    def place(self, row: dict[str, Any], shown: Shown, sources: SourceSeqs | None) -> None:
         """Apply a surface row. Raises InvalidSurfaceError."""
         seq, kind, operation = row["seq"], row["type"], row.get("surfaceOp")
         self._check_sources(kind, sources, seq)
         if operation == "append":
-            self.nodes.append(seq, row)
+            self.nodes.append(seq, kind, shown)
             return
         bounds = self._bounds(operation)
-        if self.tolerant:
-            self._replacer.replace(self.nodes, bounds, [], seq, row)
-            return
+        removed = self._replacer.removed(self.nodes, bounds, ()) if self.tolerant else self._removed(kind, bounds, sources)
+        self.nodes.replace(removed, seq, kind, shown)
+
+    def _removed(self, kind: str, bounds: tuple[int, int], sources: SourceSeqs | None) -> list[int]:
         if bounds[0] not in self.nodes or bounds[1] not in self.nodes:
             raise InvalidSurfaceError("a replacement names what is not on the surface")
         removed, in_order = self.nodes.span(*bounds)
@@ -52,7 +50,7 @@ class StrictSurface:
         if not (sources or _NO_SOURCES).covers(removed):
             raise InvalidSurfaceError("a replacement does not name what it replaces")
         self.nodes.check_replacement(removed, kind, guards_system=self._version >= _NEW_KEYS_SINCE)
-        self.nodes.replace(removed, seq, row)
+        return removed
 
     def _check_sources(self, kind: str, sources: SourceSeqs | None, seq: int) -> None:
         if sources is None:

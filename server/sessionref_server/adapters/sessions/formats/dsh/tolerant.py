@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, islice
-from typing import Any
 
 from sessionref_server.adapters.sessions.formats.dsh.surface import SurfaceNodes
 
@@ -20,20 +19,16 @@ class TolerantReplacer:
     def __init__(self) -> None:
         self._fruitless = 0
 
-    def replace(
-        self, nodes: SurfaceNodes, bounds: tuple[int, int], further: Iterable[int], node: int, row: dict[str, Any]
-    ) -> None:
-        """Put ``row`` in the place of what exists of a range, or at the end.
+    def removed(self, nodes: SurfaceNodes, bounds: tuple[int, int], further: Iterable[int]) -> list[int]:
+        """The nodes a replacement of this range takes away.
 
         A range whose ends both exist is taken in surface order, whichever comes first; otherwise by number, with ``further``
         nodes that the row names.
         """
         start, end = bounds
         if start in nodes and end in nodes:
-            removed, _ = nodes.span(start, end)
-        else:
-            removed = self._existing(nodes, chain((start, end), range(start, end + 1), further))
-        nodes.replace([gone for gone in removed if gone != node], node, row)
+            return nodes.span(start, end)[0]
+        return self._existing(nodes, chain((start, end), range(start, end + 1), further))
 
     def _existing(self, nodes: SurfaceNodes, numbers: Iterable[int]) -> list[int]:
         looked_up = list(dict.fromkeys(islice(numbers, max(2, _MAX_FRUITLESS_LOOKUPS - self._fruitless))))

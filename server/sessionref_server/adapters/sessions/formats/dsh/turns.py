@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessionref_server.adapters.sessions.formats.dsh.json_fields import fields_of
-from sessionref_server.adapters.sessions.formats.dsh.surface import blocks_of, message_object
-from sessionref_server.adapters.sessions.formats.dsh.vocabulary import STEP_END, STEP_START, TURN_START
+from sessionref_server.adapters.sessions.formats.dsh.projection import answered_calls
+from sessionref_server.adapters.sessions.formats.dsh.vocabulary import STEP_END, STEP_START, TURN_END, TURN_START
 
-BRACKETS = frozenset({TURN_START, "turn/end", STEP_START, STEP_END})
+_UNKNOWN = object()
+_TURNS = frozenset({TURN_START, TURN_END})
+_STEPS = frozenset({STEP_START, STEP_END})
 
 
 class OpenTurn:
@@ -23,30 +24,37 @@ class OpenTurn:
     def __init__(self) -> None:
         self._open = False
         self._step_open = False
-        self._calls: dict[str, None] = {}
+        self._calls: dict[str, object] = {}
 
     def bracket(self, kind: str) -> None:
-        """A turn or step starts or ends."""
-        if kind in {STEP_START, STEP_END}:
+        """A turn or step starts or ends; rows of any other type mean nothing here."""
+        if kind in _STEPS:
             self._step_open = kind == STEP_START
-            return
-        self._open = kind == TURN_START
-        self._step_open = False
-        self._calls.clear()
+        elif kind in _TURNS:
+            self._open = kind == TURN_START
+            self._step_open = False
+            self._calls.clear()
 
-    def advertise(self, event: dict[str, Any]) -> None:
-        """An assistant message may ask for tools."""
-        if not self._open:
-            return
-        for block in blocks_of(message_object(event)):
-            if block.get("type") == "tool-call" and type(call_id := block.get("id")) is str:
-                self._calls[call_id] = None
+    def advertise(self, calls: list[str]) -> None:
+        """An assistant message asks for tools."""
+        if self._open:
+            for call_id in calls:
+                if type(call_id) is str:
+                    self._calls[call_id] = None
 
     def resolve(self, event: dict[str, Any]) -> None:
         """A tool result answers a call."""
-        if self._calls:
-            for call_id in _answered(message_object(event)):
-                self._calls.pop(call_id, None)
+        calls = self._calls
+        if not calls:
+            return
+        try:
+            call_id = event["data"]["message"]["source"]["callId"]
+            if calls.pop(call_id, _UNKNOWN) is not _UNKNOWN:
+                return
+        except (KeyError, TypeError):
+            pass
+        for call_id in answered_calls(event):
+            calls.pop(call_id, None)
 
     @property
     def owed_results(self) -> int:
@@ -57,9 +65,3 @@ class OpenTurn:
     def owed_events(self) -> int:
         """Events that would close the turn."""
         return self.owed_results + self._step_open + 1 if self._open else 0
-
-
-def _answered(message: dict[str, Any]) -> list[str]:
-    candidates: list[object] = [message.get("toolCallId"), fields_of(message.get("source")).get("callId")]
-    candidates += [block.get("toolCallId") for block in blocks_of(message)]
-    return [candidate for candidate in candidates if type(candidate) is str]
