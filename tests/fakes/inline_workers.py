@@ -12,17 +12,22 @@ from sessionref_server.adapters.workers.job import Job, WorkerFailedError
 class InlineWorkers:
     def __init__(self) -> None:
         self.jobs: list[Job] = []
-        self.gate: asyncio.Event | None = None
-        """When set, a job waits here before it runs."""
+        self.gates: dict[bool, asyncio.Event] = {}
+        """By whether a job is a background one: when set, such a job waits here before it runs."""
+        self.running = 0
         self.fails: Callable[[Job], bool] = lambda _job: False
         """Jobs that kill their worker."""
 
     async def run(self, job: Job, *, affinity: str | None = None, background: bool = False) -> object:
-        del affinity, background
+        del affinity
         self.jobs.append(job)
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.fails(job):
-            raise WorkerFailedError("the worker died")
-        portable = pickle.loads(pickle.dumps(job))  # noqa: S301 - our own job
-        return await asyncio.to_thread(portable.run, lambda: False)
+        self.running += 1
+        try:
+            if (gate := self.gates.get(background)) is not None:
+                await gate.wait()
+            if self.fails(job):
+                raise WorkerFailedError("the worker died")
+            portable = pickle.loads(pickle.dumps(job))  # noqa: S301 - our own job
+            return await asyncio.to_thread(portable.run, lambda: False)
+        finally:
+            self.running -= 1

@@ -15,7 +15,8 @@ from sessionref_server.domain.limits import DEFAULT_SESSION_CANDIDATES
 from sessionref_server.domain.ports import HeadChanges, SessionSource, SourceCheck
 from sessionref_server.domain.session import SessionHead, SessionId
 from sessionref_server.domain.suggest import rank_sessions
-from sessionref_server.domain.suggest.rank_sessions import SessionIndex, SubagentVisibility
+from sessionref_server.domain.suggest.first_page import first_page
+from sessionref_server.domain.suggest.rank_sessions import RankedSession, SessionIndex, SubagentVisibility
 from sessionref_server.service.same_directories import SameDirectories
 
 RESTART_SECONDS = 2.0
@@ -54,7 +55,7 @@ class SessionQuery:
 class SearchResult:
     """What is known now."""
 
-    found: Sequence[tuple[SessionHead, bool]]
+    found: Sequence[RankedSession]
     """Candidates, best first, each with whether it is of the target's workspace."""
     checks: Sequence[SourceCheck]
     """State of each source searched."""
@@ -109,7 +110,8 @@ class SessionCatalog:
         checks = [self._source(name).check() for name in query.sources or self._sources]
         cwd = query.target_cwd
         others = self._directories.others(cwd) if cwd is not None else ()
-        ranked = self._index.search(
+        ranked = first_page(
+            self._index,
             rank_sessions.SessionQuery(
                 target_id=SessionId(query.target_id),
                 target_cwd=cwd,
@@ -118,11 +120,11 @@ class SessionCatalog:
                 sources=frozenset(query.sources) or None,
                 subagents=_VISIBILITY[query.subagents],
                 same_directories=others,
-            )
+            ),
         )
         is_settled = cwd is None or self._directories.is_settled(cwd)
         return SearchResult(
-            found=[(session.head, session.same_workspace) for session in ranked],
+            found=ranked,
             checks=checks,
             complete=is_settled and all(check.ready for check in checks),
         )

@@ -74,6 +74,7 @@ class HeadCache:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="head-cache")
         self._database: sqlite3.Connection | None = None
         self._broken = False
+        self._closed = False
 
     async def load(self, source: str) -> dict[str, CachedHead]:
         """Everything remembered of one source, by path."""
@@ -93,7 +94,10 @@ class HeadCache:
         await self._run(lambda database: _write(database, _DELETE, rows), None)
 
     async def close(self) -> None:
-        """Close the file and end the thread, after all writes given before."""
+        """Close the file and end the thread, after all writes given before. Closing again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 

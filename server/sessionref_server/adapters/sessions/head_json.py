@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from sessionref_server.adapters.sessions.log_format import NativeHead
+from sessionref_server.domain.limits import MAX_SAFE_INTEGER
 from sessionref_server.domain.session import ModelRoute, SessionStatus
 
 MAX_RAW_TITLE_CHARACTERS = 13_000
@@ -32,7 +33,7 @@ def encode_head(head: NativeHead) -> bytes:
         document["status_detail"] = head.status_detail
     try:
         return orjson.dumps(document)
-    except orjson.JSONEncodeError:  # a lone surrogate, or a number beyond 64 bits
+    except orjson.JSONEncodeError:  # a lone surrogate
         return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -54,12 +55,14 @@ def decode_head(document: bytes) -> NativeHead:
 
 
 def bounded_head(head: NativeHead) -> NativeHead:
-    """The head without anything that only a hostile log holds: titles of megabytes, paths no system accepts."""
+    """The head without what only a hostile log holds: titles of megabytes, paths no system accepts, times no clock shows."""
     return replace(
         head,
         title=_cut(head.title),
         subagent_label=_cut(head.subagent_label),
         cwd=head.cwd if head.cwd is None or len(head.cwd) <= MAX_PATH_CHARACTERS else None,
+        created_at_ms=_bounded_time(head.created_at_ms),
+        updated_at_ms=_bounded_time(head.updated_at_ms),
         route=_bounded_route(head.route),
         status_detail=head.status_detail[:MAX_ROUTE_CHARACTERS],
     )
@@ -67,6 +70,10 @@ def bounded_head(head: NativeHead) -> NativeHead:
 
 def _cut(title: str | None) -> str | None:
     return title if title is None else title[:MAX_RAW_TITLE_CHARACTERS]
+
+
+def _bounded_time(time_ms: int | None) -> int | None:
+    return time_ms if time_ms is not None and abs(time_ms) <= MAX_SAFE_INTEGER else None
 
 
 def _bounded_route(route: ModelRoute | None) -> ModelRoute | None:
