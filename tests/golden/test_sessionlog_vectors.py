@@ -40,9 +40,7 @@ def log(case: dict[str, Any], tmp_path: Path) -> LogFile:
     path = tmp_path / given["filename"]
     path.write_bytes(base64.b64decode(given["base64"]) if "base64" in given else given["text"].encode())
     found = path.stat()
-    return LogFile(
-        path=str(path), device=found.st_dev, inode=found.st_ino, size=found.st_size, mtime_ns=found.st_mtime_ns
-    )
+    return LogFile(path=str(path), device=found.st_dev, inode=found.st_ino, size=found.st_size, mtime_ns=found.st_mtime_ns)
 
 
 def read_strictly(log: LogFile) -> dict[str, Any]:

@@ -204,6 +204,8 @@ class HeadFeeder(LineFeeder):
             self._skip()
             chunk = chunk[end + 1 :]
         buffer = self._buffer
+        if (not buffer or buffer.endswith(b"\n")) and chunk.isspace():
+            return
         buffer += chunk
         if not self._fold.settled:
             self._feed_until_settled()
@@ -216,9 +218,11 @@ class HeadFeeder(LineFeeder):
 
     def finish(self) -> bytes:
         """Feed what was held back and return the unfinished line, which stays held for the next push."""
-        complete = self._buffer.rfind(b"\n") + 1
-        for line in bytes(self._buffer[:complete]).split(b"\n"):
-            self._feed_carefully(line)
+        complete, start = self._buffer.rfind(b"\n") + 1, 0
+        while start < complete:
+            end = self._buffer.find(b"\n", start)
+            self._feed_carefully(self._copy(start, end))
+            start = end + 1
         del self._buffer[:complete]
         return self.tail()
 
@@ -226,7 +230,12 @@ class HeadFeeder(LineFeeder):
         """The unfinished line."""
         if self._overlong:
             return self._stub
-        return trimmed_tail(bytes(self._buffer[self._buffer.rfind(b"\n") + 1 :]))
+        return trimmed_tail(self._copy(self._buffer.rfind(b"\n") + 1, len(self._buffer)))
+
+    def _copy(self, start: int, end: int) -> bytes:
+        """One copy, where a slice of the buffer made into bytes would be two."""
+        with memoryview(self._buffer) as view:
+            return bytes(view[start:end])
 
     def _feed_until_settled(self) -> None:
         buffer, start = self._buffer, 0
@@ -234,7 +243,7 @@ class HeadFeeder(LineFeeder):
             end = buffer.find(b"\n", start)
             if end < 0:
                 break
-            self._feed_carefully(bytes(buffer[start:end]))
+            self._feed_carefully(self._copy(start, end))
             start = end + 1
         del buffer[:start]
 
@@ -248,7 +257,7 @@ class HeadFeeder(LineFeeder):
         while (hit := self._finder.find(position)) >= 0:
             start = max(position, buffer.rfind(b"\n", position, hit) + 1)
             end = buffer.find(b"\n", hit, stop)
-            self._feed_carefully(bytes(buffer[start:end]))
+            self._feed_carefully(self._copy(start, end))
             position = end + 1
         del buffer[:stop]
 

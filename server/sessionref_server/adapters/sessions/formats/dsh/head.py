@@ -16,6 +16,7 @@ from sessionref_server.adapters.sessions.log_format import LogEnd, LogFile, Nati
 from sessionref_server.domain.session import SessionStatus
 
 MARKER = re.compile(rb'"session/title"|"subagent/descriptor"|/message"')
+_LITERALS = MARKER.pattern.split(b"|")
 _EXACT_BYTES = 64 * 1024
 """A log up to this size is read in full for its head too, so that its state in a list is the one a reference will meet."""
 _MAX_ROWS_BEFORE_HEADER = 1000
@@ -56,7 +57,7 @@ class HeadFold:
                 self._exact = None
         if self._header is None and self._rows <= _MAX_ROWS_BEFORE_HEADER:
             self._feed_header(line)
-        elif MARKER.search(line):
+        elif any(literal in line for literal in _LITERALS):
             self._activity.feed(line)
 
     def _feed_header(self, line: bytes) -> None:
