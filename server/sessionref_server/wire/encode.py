@@ -1,8 +1,15 @@
-"""From domain values to responses."""
+"""From domain values to responses.
+
+Batches of sessions are put together from bytes. A candidate looks the same in every search that finds it, so its bytes are kept;
+building fifty messages at each keystroke would take longer than the search itself. Protobuf's wire format makes this possible:
+messages that lie one after the other are one message with their repeated fields joined.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
 
 from google.rpc.status_pb2 import Status
 from sessionref.v1 import candidate_pb2, reference_pb2
@@ -22,25 +29,70 @@ _UNAVAILABLE = {
     UnavailableReason.SAVE_FAILED: reference_pb2.SNAPSHOT_UNAVAILABLE_REASON_SAVE_FAILED,
 }
 
+MAX_KEPT_CANDIDATES: Final = 4_096
+"""Candidates whose bytes are kept, about 300 each. What people type finds the same few hundred over and over."""
+MAX_KEPT_STATUSES: Final = 64
+
+_SESSIONS_TAG: Final = bytes((service_pb2.SearchCandidatesResponse.SESSIONS_FIELD_NUMBER << 3 | 2,))
+"""Begins a field of known length."""
+_PARTIAL: Final = service_pb2.SearchCandidatesResponse(partial=True).SerializeToString()
+
 _SOURCE_KIND = "session-reference"
 _SOURCE_FORM = "recall"
 _SOURCE_VERSION = 1
 
 
-def sessions_batch(
-    found: Iterable[tuple[SessionHead, bool]], checks: Iterable[SourceCheck], *, partial: bool
-) -> service_pb2.SearchCandidatesResponse:
-    """A batch of sessions with the state of their sources."""
-    return service_pb2.SearchCandidatesResponse(
-        sessions=candidate_pb2.SessionCandidates(candidates=[_session(head, same) for head, same in found]),
-        partial=partial,
-        source_statuses=[source_status(check) for check in checks],
-    )
+class CandidateBytes:
+    """Heads as serialized SessionCandidates of one candidate, kept for heads seen lately.
+
+    Heads never change, so a head's identity says all; it cannot be taken by another one while the head is kept here.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[SessionHead, tuple[bytes, bytes]]] = {}
+
+    def joined(self, found: Iterable[tuple[SessionHead, bool]]) -> bytes:
+        """The serialized SessionCandidates of all, each head with whether it is of the target's workspace."""
+        kept = self._kept
+        return b"".join([(kept.get(id(head)) or self._keep(head))[1][same_workspace] for head, same_workspace in found])
+
+    def _keep(self, head: SessionHead) -> tuple[SessionHead, tuple[bytes, bytes]]:
+        if len(self._kept) >= MAX_KEPT_CANDIDATES:
+            self._kept.clear()
+        candidate = _session(head)
+        elsewhere = candidate_pb2.SessionCandidates(candidates=[candidate]).SerializeToString()
+        candidate.same_workspace = True
+        here = candidate_pb2.SessionCandidates(candidates=[candidate]).SerializeToString()
+        kept = self._kept[id(head)] = (head, (elsewhere, here))
+        return kept
 
 
-def failed_files_batch(status: Status) -> service_pb2.SearchCandidatesResponse:
-    """The one batch of a files domain that failed."""
-    return service_pb2.SearchCandidatesResponse(files=candidate_pb2.FileCandidates(), status=status)
+_candidate_bytes: Final = CandidateBytes()
+
+
+def sessions_batch(found: Iterable[tuple[SessionHead, bool]], checks: Iterable[SourceCheck], *, partial: bool) -> bytes:
+    """A serialized SearchCandidatesResponse: a batch of sessions with the state of their sources."""
+    candidates = _candidate_bytes.joined(found)
+    rest = (_PARTIAL if partial else b"", *map(_status_bytes, checks))
+    return b"".join((_SESSIONS_TAG, _varint(len(candidates)), candidates, *rest))
+
+
+def _varint(number: int) -> bytes:
+    """A number that is not negative in base 128, the lowest digit first; every byte but the last has its highest bit set."""
+    if number < 0x80:  # noqa: PLR2004 - the base
+        return bytes((number,))
+    return bytes((number & 0x7F | 0x80,)) + _varint(number >> 7)
+
+
+@lru_cache(maxsize=MAX_KEPT_STATUSES)
+def _status_bytes(check: SourceCheck) -> bytes:
+    """A response that says nothing but the state of one source."""
+    return service_pb2.SearchCandidatesResponse(source_statuses=[source_status(check)]).SerializeToString()
+
+
+def failed_files_batch(status: Status) -> bytes:
+    """A serialized SearchCandidatesResponse: the one batch of a files domain that failed."""
+    return service_pb2.SearchCandidatesResponse(files=candidate_pb2.FileCandidates(), status=status).SerializeToString()
 
 
 def source_status(check: SourceCheck) -> candidate_pb2.SourceStatus:
@@ -75,14 +127,14 @@ def prepared(result: Prepared) -> service_pb2.PrepareResponse:
     return response
 
 
-def _session(head: SessionHead, same_workspace: bool) -> candidate_pb2.SessionReferenceCandidate:  # noqa: FBT001 - a pair from the index
+def _session(head: SessionHead) -> candidate_pb2.SessionReferenceCandidate:
+    """A candidate of another workspace."""
     title = head.display_title
     return candidate_pb2.SessionReferenceCandidate(
         session_id=head.session_id,
         label=head.label,
         display_title=title,
         cwd=head.cwd,
-        same_workspace=same_workspace,
         created_at_ms=head.created_at_ms,
         mention=format_mention(head.session_id, title),
         source=head.source,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from heapq import merge
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from sessionref_server.domain.limits import DEFAULT_SESSION_CANDIDATES, check_limit
 from sessionref_server.domain.session import LISTED_STATUSES, SessionHead, SessionId
@@ -52,9 +52,8 @@ class SessionQuery:
     """Other recorded directories that are the target's under another name (a link); see ``SessionIndex.directories``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedSession:
-    """A candidate."""
+class RankedSession(NamedTuple):
+    """A candidate. A tuple, since fifty are made at every keystroke."""
 
     head: SessionHead
     same_workspace: bool

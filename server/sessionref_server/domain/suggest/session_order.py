@@ -49,6 +49,11 @@ class Admission:
     other_than: frozenset[int]
     """Numbers of directories that are left out here."""
 
+    @property
+    def only_target(self) -> bool:
+        """Whether, directories aside, nothing but the target is kept out; so it is at nearly every keystroke."""
+        return self.sources is None and not self.without_subagents
+
     def admits(self, head: SessionHead, directory: int) -> bool:
         """Whether one session may be a candidate."""
         if directory in self.other_than or head.session_id == self.target_id:
@@ -116,6 +121,9 @@ class SessionBlock:
 
     def _admitted(self, ranks: Iterable[int], admission: Admission) -> Iterator[int]:
         heads, directories, admits = self.heads, self.directories, admission.admits
+        if admission.only_target and self.distinct_directories.isdisjoint(admission.other_than):
+            target_id = admission.target_id
+            return (rank for rank in ranks if heads[rank].session_id != target_id)
         return (rank for rank in ranks if admits(heads[rank], directories[rank]))
 
     def _in_directories(self, directories: AbstractSet[int]) -> Iterator[int]:
