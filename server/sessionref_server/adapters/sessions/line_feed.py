@@ -85,11 +85,6 @@ class LineFeeder:
         self.fed = 0
         self.skipped = 0
 
-    @property
-    def inside_line(self) -> bool:
-        """Whether the bytes so far end inside a line that is not blank."""
-        return bool(self.tail())
-
     def push(self, chunk: bytes) -> None:
         """Take the next bytes of the log."""
         if self._held_bytes:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from sessionref_server.adapters.sessions.frame_feed import FrameFeed
 from sessionref_server.adapters.sessions.line_feed import HeadFeeder, LineFeeder, LineFold, MarkedFold
 from sessionref_server.adapters.sessions.log_format import LogEnd
 from sessionref_server.adapters.sessions.zstd_frames import FrameDamageError, FrameLimits, ZstdFrames
@@ -24,7 +25,6 @@ _CHUNK_BYTES = 256 * 1024
 _HEAD_CHUNK_BYTES = _MEBIBYTE
 _PROBE_BYTES = 4096
 _MAX_ROUNDS = 4
-_COUNTED_FRAME_ENDS = 2
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -94,7 +94,11 @@ class FoldReader:
         self._identity: LogIdentity | None = None
         self._end: LogEnd | None = None
         self._spoiled = False
-        self._frames = _FrameState()
+        self._frame_feed = FrameFeed(self._feeder)
+        self._frames_read = 0
+        self._output_bytes = 0
+        self._torn = False
+        self._torn_output = False
 
     @property
     def identity(self) -> LogIdentity | None:
@@ -127,7 +131,7 @@ class FoldReader:
             self._end = self._read_rounds(descriptor, found)
         finally:
             os.close(descriptor)
-        self._spoiled = bool(self._end.damage) or self._frames.torn_output
+        self._spoiled = bool(self._end.damage) or self._torn_output
         return self._end
 
     def _unchanged(self, found: os.stat_result) -> bool:
@@ -149,7 +153,7 @@ class FoldReader:
         for _ in range(_MAX_ROUNDS):
             damage = self._advance(descriptor, found.st_size)
             latest = os.fstat(descriptor)
-            if damage or self._frames.torn_output or _same_moment(found, latest):
+            if damage or self._torn_output or _same_moment(found, latest):
                 break
             if latest.st_size < self._offset:
                 raise StaleFoldError
@@ -180,7 +184,6 @@ class FoldReader:
             self._offset += len(chunk)
 
     def _advance_zstd(self, descriptor: int, size: int) -> None:
-        state, feeder = self._frames, self._feeder
         position = self._offset
 
         def read(limit_bytes: int) -> bytes:
@@ -190,43 +193,38 @@ class FoldReader:
             return chunk
 
         frames = ZstdFrames(read, self._frame_limits(), allow_skippable=self._path.endswith(".zst"))
-        fed_before = feeder.fed
         try:
             for piece in frames.pieces():
                 self._check_cancelled()
                 if piece is None:
-                    state.frame_ended(feeder)
-                    fed_before = feeder.fed
-                elif piece:
-                    state.frame_continues()
-                    feeder.push(piece)
+                    self._frame_feed.frame_ended()
+                else:
+                    self._frame_feed.piece(piece)
         finally:
+            self._frame_feed.finish(torn=frames.torn)
             self._offset += frames.complete_bytes
-            state.frames += frames.frames - frames.torn
-            state.output_bytes += frames.output_bytes
-        state.torn = frames.torn
-        state.torn_output = frames.torn and frames.torn_output_bytes > 0
-        state.fed_before_torn = fed_before if frames.torn else feeder.fed
+            self._frames_read += frames.frames - frames.torn
+            self._output_bytes += frames.output_bytes
+        self._torn = frames.torn
+        self._torn_output = frames.torn and frames.torn_output_bytes > 0
 
     def _frame_limits(self) -> FrameLimits:
         return FrameLimits(
-            output_bytes=self.limits.decompressed_bytes - self._frames.output_bytes,
+            output_bytes=self.limits.decompressed_bytes - self._output_bytes,
             window_bytes=self.limits.window_bytes,
-            frames=self.limits.frames - self._frames.frames,
+            frames=self.limits.frames - self._frames_read,
         )
 
     def _log_end(self, damage: str) -> LogEnd:
-        state, feeder = self._frames, self._feeder
-        # A head feeder does not feed every line, so only a surface fold is told an exact number.
-        recovered = feeder.fed - state.fed_before_torn if state.torn else 0
+        feed = self._frame_feed
         return LogEnd(
-            tail=feeder.finish(),
-            skipped_lines=feeder.skipped,
+            tail=self._feeder.finish(),
+            skipped_lines=self._feeder.skipped,
             damage=damage,
-            torn_frame=state.torn,
-            recovered_lines=recovered,
-            frame_ends=tuple(state.frame_ends),
-            split_frame=state.split,
+            torn_frame=self._torn,
+            recovered_lines=feed.recovered_lines,
+            frame_ends=tuple(feed.frame_ends),
+            split_frame=feed.split,
         )
 
     def _probe_of(self, descriptor: int) -> bytes:
@@ -239,31 +237,6 @@ class FoldReader:
     def _check_cancelled(self) -> None:
         if self.is_cancelled():
             raise ReadCancelledError
-
-
-class _FrameState:
-    """What is known of the zstd container so far."""
-
-    def __init__(self) -> None:
-        self.frames = 0
-        self.output_bytes = 0
-        self.frame_ends: list[int] = []
-        self.split = False
-        self.torn = False
-        self.torn_output = False
-        self.fed_before_torn = 0
-        self._ended_inside_line = False
-
-    def frame_ended(self, feeder: LineFeeder) -> None:
-        """A complete frame is over."""
-        if len(self.frame_ends) < _COUNTED_FRAME_ENDS:
-            self.frame_ends.append(feeder.fed)
-        self._ended_inside_line = feeder.inside_line
-
-    def frame_continues(self) -> None:
-        """Output of a further frame, or more of the same one."""
-        self.split = self.split or self._ended_inside_line
-        self._ended_inside_line = False
 
 
 def _open_regular(path: str) -> int:
