@@ -4,16 +4,19 @@ Libraries that watch whole trees hold the interpreter's lock while they walk one
 second where there are some thousand folders. Here each folder is one short system call, made without the lock.
 """
 
+# inotify_simple has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import struct
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from enum import IntFlag
+from contextlib import suppress
+
+from inotify_simple import INotify, flags
 
 from sessionref_server.adapters.sessions.log_change import ChangeKind, LogChange
 
@@ -22,30 +25,11 @@ QUIET_SECONDS = 0.04
 GATHER_SECONDS = 0.08
 """How long after the first one changes are told at the latest."""
 
-_READ_BYTES = 64 * 1024
-_EVENT = struct.Struct("iIII")
-
-
-class _Mask(IntFlag):
-    """From ``inotify(7)``."""
-
-    MODIFY = 0x2
-    MOVED_FROM = 0x40
-    MOVED_TO = 0x80
-    CREATE = 0x100
-    DELETE = 0x200
-    OVERFLOW = 0x4000
-    IGNORED = 0x8000
-    ONLYDIR = 0x0100_0000
-    DONT_FOLLOW = 0x0200_0000
-    ISDIR = 0x4000_0000
-
-
-_WANTED = _Mask.MODIFY | _Mask.MOVED_FROM | _Mask.MOVED_TO | _Mask.CREATE | _Mask.DELETE | _Mask.ONLYDIR
+_WANTED = flags.MODIFY | flags.MOVED_FROM | flags.MOVED_TO | flags.CREATE | flags.DELETE | flags.ONLYDIR
 _KINDS = (
-    (_Mask.CREATE | _Mask.MOVED_TO, ChangeKind.ADDED),
-    (_Mask.DELETE | _Mask.MOVED_FROM, ChangeKind.DELETED),
-    (_Mask.MODIFY, ChangeKind.MODIFIED),
+    (flags.CREATE | flags.MOVED_TO, ChangeKind.ADDED),
+    (flags.DELETE | flags.MOVED_FROM, ChangeKind.DELETED),
+    (flags.MODIFY, ChangeKind.MODIFIED),
 )
 
 
@@ -54,14 +38,11 @@ class InotifyWatch:
 
     def __init__(self, roots: Sequence[str]) -> None:
         """Raises OSError when the system has no watches left at all."""
-        self._library = ctypes.CDLL(None, use_errno=True)
         self._roots = roots
-        self._paths: dict[int, bytes] = {}
+        self._paths: dict[int, str] = {}
         self._stopping = False
         self._closing = threading.Lock()
-        self._queue: int = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._queue < 0:
-            raise _last_error()
+        self._queue = INotify()
         self._stop_signal = os.eventfd(0, os.EFD_CLOEXEC)
 
     def stop(self) -> None:
@@ -86,7 +67,7 @@ class InotifyWatch:
 
     def _close(self) -> None:
         with self._closing:
-            os.close(self._queue)
+            self._queue.close()
             os.close(self._stop_signal)
             self._stop_signal = -1
 
@@ -109,80 +90,65 @@ class InotifyWatch:
 
     def _wait(self, timeout_seconds: float | None) -> Collection[int]:
         poll = select.poll()
-        poll.register(self._queue, select.POLLIN)
+        poll.register(self._queue.fileno(), select.POLLIN)
         poll.register(self._stop_signal, select.POLLIN)
         return [descriptor for descriptor, _ in poll.poll(None if timeout_seconds is None else timeout_seconds * 1000)]
 
     def _read(self) -> Iterator[LogChange | None]:
-        try:
-            data = os.read(self._queue, _READ_BYTES)
-        except BlockingIOError:
-            return
-        position = 0
-        while position < len(data):
-            watch, mask, _, name_bytes = _EVENT.unpack_from(data, position)
-            position += _EVENT.size + name_bytes
-            name = data[position - name_bytes : position].rstrip(b"\0")
-            yield from self._interpret(watch, _Mask(mask), name)
+        for event in self._queue.read(timeout=0):
+            yield from self._interpret(event.wd, event.mask, event.name)
 
-    def _interpret(self, watch: int, mask: _Mask, name: bytes) -> Iterator[LogChange | None]:
-        if mask & _Mask.OVERFLOW:
+    def _interpret(self, watch: int, mask: int, name: str) -> Iterator[LogChange | None]:
+        if mask & flags.Q_OVERFLOW:
             self._watch_roots()
             yield None
-        if mask & _Mask.IGNORED:
+        if mask & flags.IGNORED:
             self._paths.pop(watch, None)
         folder = self._paths.get(watch)
         if folder is None or not name:
             return
-        path = os.path.join(folder, name)  # noqa: PTH118 - bytes, as the system gave them
+        path = f"{folder}/{name}"
         kind = next((kind for flags, kind in _KINDS if mask & flags), None)
         if kind is None:
             return
-        if mask & _Mask.ISDIR:
+        if mask & flags.ISDIR:
             self._follow_folder(path, kind)
-        yield kind, os.fsdecode(path)
+        yield kind, path
 
-    def _follow_folder(self, path: bytes, kind: ChangeKind) -> None:
+    def _follow_folder(self, path: str, kind: ChangeKind) -> None:
         if kind is ChangeKind.ADDED:
-            self._watch_tree(path, _Mask.DONT_FOLLOW)
+            self._watch_tree(path, flags.DONT_FOLLOW)
         elif kind is ChangeKind.DELETED:
-            prefix = path + b"/"
+            prefix = path + "/"
             for watch in [watch for watch, other in self._paths.items() if other == path or other.startswith(prefix)]:
-                self._library.inotify_rm_watch(self._queue, watch)
                 del self._paths[watch]
+                with suppress(OSError):  # the system may have ended the watch itself
+                    self._queue.rm_watch(watch)
 
     def _watch_roots(self) -> None:
         for root in self._roots:
-            self._watch_tree(os.fsencode(root), _Mask(0))
+            self._watch_tree(root, 0)
 
-    def _watch_tree(self, root: bytes, extra: _Mask) -> None:
+    def _watch_tree(self, root: str, extra: int) -> None:
         """Watch a folder and all below it, without following links below. What is gone or closed to us is left out."""
         waiting = [root]
         while waiting:
             folder = waiting.pop()
             if self._watch_folder(folder, extra):
                 waiting += _folders_in(folder)
-            extra = _Mask.DONT_FOLLOW
+            extra = flags.DONT_FOLLOW
 
-    def _watch_folder(self, folder: bytes, extra: _Mask) -> bool:
-        watch = self._library.inotify_add_watch(self._queue, folder, int(_WANTED | extra))
-        if watch >= 0:
-            self._paths[watch] = folder
-            return True
-        error = _last_error()
-        if isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
+    def _watch_folder(self, folder: str, extra: int) -> bool:
+        try:
+            self._paths[self._queue.add_watch(folder, _WANTED | extra)] = folder
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return False
-        raise error
+        return True
 
 
-def _folders_in(folder: bytes) -> list[bytes]:
+def _folders_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
-
-
-def _last_error() -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number))
