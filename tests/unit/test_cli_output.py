@@ -214,7 +214,7 @@ def test_search_in_a_wide_window_is_a_table_whose_ids_are_whole(
         ["*", "a\\x1b[31m\\x0along long long long long…", "codex", "-", "…ry/long/folder/", hostile.session_id],
         ["", "Retry", "codex", "-", "-", hostile.session_id],
     ]
-    assert shown.err == "codex: 1 log could not be read\n"
+    assert shown.err == "codex: 1 log could not be read (1 no session)\n"
 
 
 def test_search_in_a_narrow_window_puts_the_id_on_a_line_of_its_own(
@@ -262,14 +262,14 @@ def test_only_sources_that_are_not_whole_are_noted() -> None:
     statuses = [
         _status(),
         _status(source="a", ready=False),
-        _status(source="b", unreadable_sessions=1),
-        _status(source="c", ready=False, unreadable_sessions=2),
+        _status(source="b", unreadable_sessions=1, damaged_sessions=1),
+        _status(source="c", ready=False, unreadable_sessions=4, damaged_sessions=1, too_new_sessions=2),
         _status(source="d", ready=False, failure=f"locked{ESC}"),
     ]
     assert output.status_notes(statuses) == [
         "a: still being read, more may come",
-        "b: 1 log could not be read",
-        "c: still being read, more may come; 2 logs could not be read",
+        "b: 1 log could not be read (1 damaged)",
+        "c: still being read, more may come; 4 logs could not be read (1 damaged, 2 of a newer version, 1 no session)",
         "d: locked\\x1b",
     ]
 
@@ -284,7 +284,7 @@ def test_the_table_of_sources_says_state_and_folders() -> None:
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as capture:
         console.print(source_table(checks))
-    unreadable = "1 log could not be read: damaged, of a newer version, or no session; 2 empty sessions left out"
+    unreadable = "1 log could not be read (1 no session); 2 empty sessions left out"
     assert [re.split(" {2,}", line.strip()) for line in capture.get().splitlines()] == [
         ["source", "sessions", "state", "folders"],
         ["dsh", "1,234", "ready", "/logs"],

@@ -65,6 +65,10 @@ class SourceStatus:
     listed_sessions: int
     unreadable_sessions: int
     empty_sessions: int
+    damaged_sessions: int = 0
+    """How many of the unreadable ones are damaged."""
+    too_new_sessions: int = 0
+    """How many of the unreadable ones need a newer server. The rest is no session at all."""
     failure: str
     """Why the source as a whole cannot be read; empty when it can."""
 

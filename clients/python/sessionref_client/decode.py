@@ -104,6 +104,8 @@ def _source_status(message: candidate_message.SourceStatus) -> SourceStatus:
         ready=message.ready,
         listed_sessions=message.listed_sessions,
         unreadable_sessions=message.unreadable_sessions,
+        damaged_sessions=message.damaged_sessions,
+        too_new_sessions=message.too_new_sessions,
         empty_sessions=message.empty_sessions,
         failure=message.failure,
     )

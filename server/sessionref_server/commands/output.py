@@ -156,5 +156,14 @@ def _missing(status: SourceStatus) -> list[str]:
     if status.failure:
         return [status.failure]
     still = [] if status.ready else ["still being read, more may come"]
-    count = status.unreadable_sessions
-    return [*still, f"{counted(count, 'log')} could not be read"] if count else still
+    unread = unreadable_sentence(status.unreadable_sessions, status.damaged_sessions, status.too_new_sessions)
+    return [*still, unread] if unread else still
+
+
+def unreadable_sentence(unreadable: int, damaged: int, too_new: int) -> str:
+    """How many logs could not be read and why; empty for none. ``unreadable`` includes the other two."""
+    if not unreadable:
+        return ""
+    reasons = {"damaged": damaged, "of a newer version": too_new, "no session": unreadable - damaged - too_new}
+    why = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count > 0)
+    return f"{counted(unreadable, 'log')} could not be read ({why})"

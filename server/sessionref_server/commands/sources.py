@@ -12,7 +12,16 @@ from sessionref_client import SourceStatus
 
 from sessionref_server.commands.configuration import read_configuration
 from sessionref_server.commands.connection import open_client
-from sessionref_server.commands.output import cell, console, counted, plain_table, print_table, short_folder, write_json
+from sessionref_server.commands.output import (
+    cell,
+    console,
+    counted,
+    plain_table,
+    print_table,
+    short_folder,
+    unreadable_sentence,
+    write_json,
+)
 from sessionref_server.domain.ports import SourceCheck
 
 
@@ -59,7 +68,7 @@ def _state(check: SourceCheck) -> tuple[str, str]:
         return check.failure, "red"
     parts = [] if check.ready else ["still being read"]
     if check.unreadable:
-        parts.append(f"{counted(check.unreadable, 'log')} could not be read: damaged, of a newer version, or no session")
+        parts.append(unreadable_sentence(check.unreadable, check.damaged, check.too_new))
     if check.empty:
         parts.append(f"{counted(check.empty, 'empty session')} left out")
     if not parts:
@@ -73,6 +82,8 @@ def _check_of(status: SourceStatus) -> SourceCheck:
         ready=status.ready,
         listed=status.listed_sessions,
         unreadable=status.unreadable_sessions,
+        damaged=status.damaged_sessions,
+        too_new=status.too_new_sessions,
         empty=status.empty_sessions,
         failure=status.failure,
     )
@@ -84,6 +95,8 @@ def _status_of(check: SourceCheck) -> dict[str, object]:
         "ready": check.ready,
         "listed_sessions": check.listed,
         "unreadable_sessions": check.unreadable,
+        "damaged_sessions": check.damaged,
+        "too_new_sessions": check.too_new,
         "empty_sessions": check.empty,
         "failure": check.failure,
     }

@@ -12,7 +12,7 @@ from sessionref_server.domain.session import ReadingFacts, SessionId
 class Capture:
     """An immutable snapshot of a session's projected surface. A source changed afterwards never changes it.
 
-    Compared by identity: an unchanged source gives the same object again, so that what was computed from it can be kept beside it.
+    Compared by identity: an unchanged source gives the same object again, so what was computed from it can be kept beside it.
     """
 
     session_id: SessionId

@@ -22,7 +22,7 @@
     ├── ShuttingDownError
     └── NotServedError                an RPC of a later release
 
-``wire/status.py`` holds the one table from these classes to gRPC status, reason and retry advice (API.md). Messages name the field
+``wire/status.py`` holds the one table from these classes to gRPC status, reason and retry advice. Messages name the field
 or the session, never transcript text and never a path outside the caller's own workspace.
 """
 

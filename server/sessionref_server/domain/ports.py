@@ -27,7 +27,11 @@ class SourceCheck:
     """Folders it reads; for the person's own terminal only, never on the wire of a shared server."""
     listed: int = 0
     unreadable: int = 0
-    """Logs that are damaged, too new, or no session at all."""
+    """Logs that are damaged, too new, or no session at all where one was expected."""
+    damaged: int = 0
+    """How many of the unreadable ones are damaged."""
+    too_new: int = 0
+    """How many of the unreadable ones were written by a newer version of their format. The rest is no session at all."""
     empty: int = 0
     failure: str = ""
     """Why the source as a whole cannot be read, in one sentence; empty when it can."""

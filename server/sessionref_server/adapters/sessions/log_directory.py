@@ -44,6 +44,8 @@ class LogDirectorySource:
             places=tuple(str(root) for root in self._roots.paths),
             listed=counts.listed,
             unreadable=counts.unreadable,
+            damaged=counts.damaged,
+            too_new=counts.too_new,
             empty=counts.empty,
             failure=self._catalogue.failure,
         )

@@ -32,6 +32,8 @@ class LogCounts:
 
     listed: int
     unreadable: int
+    damaged: int
+    too_new: int
     empty: int
 
 
@@ -150,6 +152,8 @@ class LogTable:
         return LogCounts(
             listed=self._offered,
             unreadable=sum(self._statuses[status] for status in _UNREADABLE),
+            damaged=self._statuses[SessionStatus.DAMAGED],
+            too_new=self._statuses[SessionStatus.TOO_NEW],
             empty=self._statuses[SessionStatus.EMPTY],
         )
 

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsessionref/v1/candidate.proto\x12\rsessionref.v1\"\xed\x01\n\x19SessionReferenceCandidate\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x15\n\rdisplay_title\x18\x03 \x01(\t\x12\x10\n\x03\x63wd\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x16\n\x0esame_workspace\x18\x05 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\x0f\n\x07mention\x18\x07 \x01(\t\x12\x0e\n\x06source\x18\x08 \x01(\t\x12\x1a\n\rupdated_at_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x42\x06\n\x04_cwdB\x10\n\x0e_updated_at_ms\"t\n\x16\x46ileReferenceCandidate\x12\x0c\n\x04path\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.sessionref.v1.FileKind\x12\x0f\n\x07mention\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_path\x18\x04 \x01(\t\"Q\n\x11SessionCandidates\x12<\n\ncandidates\x18\x01 \x03(\x0b\x32(.sessionref.v1.SessionReferenceCandidate\"K\n\x0e\x46ileCandidates\x12\x39\n\ncandidates\x18\x01 \x03(\x0b\x32%.sessionref.v1.FileReferenceCandidate\"\x8c\x01\n\x0cSourceStatus\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x17\n\x0flisted_sessions\x18\x03 \x01(\x03\x12\x1b\n\x13unreadable_sessions\x18\x04 \x01(\x03\x12\x16\n\x0e\x65mpty_sessions\x18\x05 \x01(\x03\x12\x0f\n\x07\x66\x61ilure\x18\x06 \x01(\t*n\n\x0f\x43\x61ndidateDomain\x12 \n\x1c\x43\x41NDIDATE_DOMAIN_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43\x41NDIDATE_DOMAIN_FILES\x10\x01\x12\x1d\n\x19\x43\x41NDIDATE_DOMAIN_SESSIONS\x10\x02*{\n\x12SubagentVisibility\x12#\n\x1fSUBAGENT_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSUBAGENT_VISIBILITY_INCLUDE\x10\x01\x12\x1f\n\x1bSUBAGENT_VISIBILITY_EXCLUDE\x10\x02*R\n\x08\x46ileKind\x12\x19\n\x15\x46ILE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x46ILE_KIND_FILE\x10\x01\x12\x17\n\x13\x46ILE_KIND_DIRECTORY\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsessionref/v1/candidate.proto\x12\rsessionref.v1\"\xed\x01\n\x19SessionReferenceCandidate\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x15\n\rdisplay_title\x18\x03 \x01(\t\x12\x10\n\x03\x63wd\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x16\n\x0esame_workspace\x18\x05 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\x0f\n\x07mention\x18\x07 \x01(\t\x12\x0e\n\x06source\x18\x08 \x01(\t\x12\x1a\n\rupdated_at_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x42\x06\n\x04_cwdB\x10\n\x0e_updated_at_ms\"t\n\x16\x46ileReferenceCandidate\x12\x0c\n\x04path\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.sessionref.v1.FileKind\x12\x0f\n\x07mention\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_path\x18\x04 \x01(\t\"Q\n\x11SessionCandidates\x12<\n\ncandidates\x18\x01 \x03(\x0b\x32(.sessionref.v1.SessionReferenceCandidate\"K\n\x0e\x46ileCandidates\x12\x39\n\ncandidates\x18\x01 \x03(\x0b\x32%.sessionref.v1.FileReferenceCandidate\"\xc0\x01\n\x0cSourceStatus\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x17\n\x0flisted_sessions\x18\x03 \x01(\x03\x12\x1b\n\x13unreadable_sessions\x18\x04 \x01(\x03\x12\x16\n\x0e\x65mpty_sessions\x18\x05 \x01(\x03\x12\x0f\n\x07\x66\x61ilure\x18\x06 \x01(\t\x12\x18\n\x10\x64\x61maged_sessions\x18\x07 \x01(\x03\x12\x18\n\x10too_new_sessions\x18\x08 \x01(\x03*n\n\x0f\x43\x61ndidateDomain\x12 \n\x1c\x43\x41NDIDATE_DOMAIN_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43\x41NDIDATE_DOMAIN_FILES\x10\x01\x12\x1d\n\x19\x43\x41NDIDATE_DOMAIN_SESSIONS\x10\x02*{\n\x12SubagentVisibility\x12#\n\x1fSUBAGENT_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSUBAGENT_VISIBILITY_INCLUDE\x10\x01\x12\x1f\n\x1bSUBAGENT_VISIBILITY_EXCLUDE\x10\x02*R\n\x08\x46ileKind\x12\x19\n\x15\x46ILE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x46ILE_KIND_FILE\x10\x01\x12\x17\n\x13\x46ILE_KIND_DIRECTORY\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sessionref.v1.candidate_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CANDIDATEDOMAIN']._serialized_start=709
-  _globals['_CANDIDATEDOMAIN']._serialized_end=819
-  _globals['_SUBAGENTVISIBILITY']._serialized_start=821
-  _globals['_SUBAGENTVISIBILITY']._serialized_end=944
-  _globals['_FILEKIND']._serialized_start=946
-  _globals['_FILEKIND']._serialized_end=1028
+  _globals['_CANDIDATEDOMAIN']._serialized_start=761
+  _globals['_CANDIDATEDOMAIN']._serialized_end=871
+  _globals['_SUBAGENTVISIBILITY']._serialized_start=873
+  _globals['_SUBAGENTVISIBILITY']._serialized_end=996
+  _globals['_FILEKIND']._serialized_start=998
+  _globals['_FILEKIND']._serialized_end=1080
   _globals['_SESSIONREFERENCECANDIDATE']._serialized_start=49
   _globals['_SESSIONREFERENCECANDIDATE']._serialized_end=286
   _globals['_FILEREFERENCECANDIDATE']._serialized_start=288
@@ -46,5 +46,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FILECANDIDATES']._serialized_start=489
   _globals['_FILECANDIDATES']._serialized_end=564
   _globals['_SOURCESTATUS']._serialized_start=567
-  _globals['_SOURCESTATUS']._serialized_end=707
+  _globals['_SOURCESTATUS']._serialized_end=759
 # @@protoc_insertion_point(module_scope)

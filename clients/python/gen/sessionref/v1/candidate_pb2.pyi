@@ -252,6 +252,8 @@ class SourceStatus(_message.Message):
     UNREADABLE_SESSIONS_FIELD_NUMBER: _builtins.int
     EMPTY_SESSIONS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
+    DAMAGED_SESSIONS_FIELD_NUMBER: _builtins.int
+    TOO_NEW_SESSIONS_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """Name of the source, for example `claude-code`."""
     ready: _builtins.bool
@@ -264,6 +266,10 @@ class SourceStatus(_message.Message):
     """Sessions without any message; they are not offered."""
     failure: _builtins.str
     """Why the source as a whole cannot be read, in one sentence without paths; empty when it can."""
+    damaged_sessions: _builtins.int
+    """How many of `unreadable_sessions` are damaged."""
+    too_new_sessions: _builtins.int
+    """How many of `unreadable_sessions` were written by a newer format version. The rest is no session at all."""
     def __init__(
         self,
         *,
@@ -273,10 +279,12 @@ class SourceStatus(_message.Message):
         unreadable_sessions: _builtins.int = ...,
         empty_sessions: _builtins.int = ...,
         failure: _builtins.str = ...,
+        damaged_sessions: _builtins.int = ...,
+        too_new_sessions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["empty_sessions", b"empty_sessions", "failure", b"failure", "listed_sessions", b"listed_sessions", "ready", b"ready", "source", b"source", "unreadable_sessions", b"unreadable_sessions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged_sessions", b"damaged_sessions", "empty_sessions", b"empty_sessions", "failure", b"failure", "listed_sessions", b"listed_sessions", "ready", b"ready", "source", b"source", "too_new_sessions", b"too_new_sessions", "unreadable_sessions", b"unreadable_sessions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
