@@ -17,7 +17,7 @@ class Role(StrEnum):
 class Message:
     """Visible text of one surface item.
 
-    Only direct user text, assistant text and compaction checkpoints ever become a Message (CONTRACT.md section 6); a checkpoint
+    Only direct user text, assistant text and compaction checkpoints ever become a Message; a checkpoint
     speaks as the user. ``text`` is valid Unicode (no surrogates) and not empty.
     """
 

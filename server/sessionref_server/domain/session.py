@@ -63,7 +63,7 @@ class SessionHead:
 
     @property
     def label(self) -> str:
-        """Latest title, else the session id (CONTRACT.md section 2)."""
+        """Latest title, else the session id."""
         return self.title if self.title is not None else self.session_id
 
     @property
