@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,4 +83,18 @@ def test_head_of_a_large_log_agrees_with_its_small_one(canonical: Path) -> None:
     canonical.write_bytes(lines(*small))
     expected = read(canonical)[0]
     canonical.write_bytes(lines(*small, *noise))
-    assert read(canonical)[0] == expected
+    assert replace(read(canonical)[0], updated_at_ms=None) == replace(expected, updated_at_ms=None)
+
+
+def test_last_activity_of_a_large_log_is_its_last_message_wherever_the_title_stands(canonical: Path) -> None:
+    noise = [row("tool/call", seq, {"arguments": "x" * 400}) for seq in range(2, 1002)]
+    ending = [assistant(1002, "c"), row("turn/end", 1003), row("session/title", 1004, {"title": "late"})]
+    canonical.write_bytes(lines(header(), user(0, "a"), assistant(1, "b"), *noise, *ending))
+    head = read(canonical)[0]
+    assert (head.updated_at_ms, head.title) == (1_790_000_001_002, "late")
+
+
+def test_last_activity_hidden_by_tool_output_is_the_end_of_its_turn(canonical: Path) -> None:
+    noise = [row("tool/call", seq, {"arguments": "x" * 400}) for seq in range(2, 1002)]
+    canonical.write_bytes(lines(header(), user(0, "a"), assistant(1, "b"), *noise, row("session/title", 1002, {"title": "t"})))
+    assert read(canonical)[0].updated_at_ms == 1_790_000_001_001

@@ -17,6 +17,8 @@ from sessionref_server.adapters.sessions.json_line import epoch_ms, parse_json_l
 from sessionref_server.domain.session import ModelRoute
 
 _ASSISTANT_PREFIX = b'{"type":"assistant/message"'
+_TURN_TYPES = (b'"assistant/', b'"step/', b'"tool/', b'"turn/')
+_TYPE_WITHIN_BYTES = 48
 _USER_TYPES = frozenset({USER_MESSAGE, STEERING_MESSAGE})
 _TITLE_CHARACTERS = 400
 _MAX_INJECTED_TEXTS = 16
@@ -33,6 +35,8 @@ class Activity:
         self._has_message = False
         self._last_user_ms: int | None = None
         self._last_assistant_line = b""
+        self._has_late_message = False
+        self._late_turn_line = b""
         self._context_route: ModelRoute | None = None
 
     def copy(self) -> Activity:
@@ -47,6 +51,11 @@ class Activity:
     def has_message(self) -> bool:
         """Whether any visible message was seen."""
         return self._has_message
+
+    @property
+    def has_exchange(self) -> bool:
+        """Whether the first prompt and an answer were seen."""
+        return self._first_text is not None and bool(self._last_assistant_line)
 
     @property
     def title(self) -> str | None:
@@ -80,10 +89,23 @@ class Activity:
         else:
             self._labels.note(kind, row)
 
+    def feed_late(self, line: bytes, *, is_message: bool) -> None:
+        """Take a row after which rows may be missing.
+
+        When a long run of tool output hides the last message, the last row of its turn tells the time nearly as well.
+        """
+        if is_message:
+            self._has_late_message = True
+            return
+        beginning = line[:_TYPE_WITHIN_BYTES]
+        if any(kind in beginning for kind in _TURN_TYPES):
+            self._late_turn_line = line
+
     def last_message(self) -> tuple[int | None, ModelRoute | None]:
         """Time of the last message in milliseconds, and the model route last used."""
         row = parse_json_line(self._last_assistant_line) if self._last_assistant_line else None
-        times = [self._last_user_ms, _time_ms(row.get("time")) if row else None]
+        turn_row = parse_json_line(self._late_turn_line) if self._late_turn_line and not self._has_late_message else None
+        times = [self._last_user_ms, *(_time_ms(found.get("time")) for found in (row, turn_row) if found)]
         route = _route(source_of(row)) if row else None
         return max((time for time in times if time is not None), default=None), route or self._context_route
 

@@ -15,15 +15,18 @@ from sessionref_server.adapters.sessions.json_line import parse_json_line
 from sessionref_server.adapters.sessions.log_format import LogEnd, LogFile, NativeHead
 from sessionref_server.domain.session import SessionStatus
 
-MARKER = re.compile(rb'"session/title"|"subagent/descriptor"|/message"')
-_LITERALS = MARKER.pattern.split(b"|")
+MARKER = re.compile(rb'"session/title"|"subagent/descriptor"')
+_TITLE_LITERAL, _DESCRIPTOR_LITERAL = MARKER.pattern.split(b"|")
+_MESSAGE_LITERAL = b'/message"'
+_CONTEXT_LITERAL = b'"request/context"'
 _EXACT_BYTES = 64 * 1024
 """A log up to this size is read in full for its head too, so that its state in a list is the one a reference will meet."""
 _MAX_ROWS_BEFORE_HEADER = 1000
+_MAX_ROWS_BEFORE_EXCHANGE = 1000
 
 
 class HeadFold:
-    """Takes the header, then rows with a title, a descriptor or a message."""
+    """Takes the rows up to the first answer, then those with a title or a descriptor, and the end of the log."""
 
     def __init__(self, file: LogFile) -> None:
         self._path = file.path
@@ -35,12 +38,18 @@ class HeadFold:
         self._fault: LogFault | None = None
         self._detail = ""
         self._activity = Activity()
+        self._past_beginning = False
         self.marker = MARKER
 
     @property
     def settled(self) -> bool:
-        """Whether the header is known, and the log is too large to be read in full."""
-        return self._exact is None and (self._header is not None or self._rows >= _MAX_ROWS_BEFORE_HEADER)
+        """Whether the beginning told what only it tells, and the log is too large to be read in full."""
+        if self._exact is not None:
+            return False
+        if self._header is None:
+            return self._rows >= _MAX_ROWS_BEFORE_HEADER
+        activity = self._activity
+        return activity.has_message and (activity.has_exchange or self._rows >= _MAX_ROWS_BEFORE_EXCHANGE)
 
     def line_skipped(self) -> None:
         """A row was dropped before it came here."""
@@ -57,8 +66,14 @@ class HeadFold:
                 self._exact = None
         if self._header is None and self._rows <= _MAX_ROWS_BEFORE_HEADER:
             self._feed_header(line)
-        elif any(literal in line for literal in _LITERALS):
+            return
+        is_message = _MESSAGE_LITERAL in line
+        if is_message or _TITLE_LITERAL in line or _DESCRIPTOR_LITERAL in line or _CONTEXT_LITERAL in line:
             self._activity.feed(line)
+        if self._past_beginning:
+            self._activity.feed_late(line, is_message=is_message)
+        else:
+            self._past_beginning = self.settled
 
     def _feed_header(self, line: bytes) -> None:
         if self._name is not None and self._rows == 1:
