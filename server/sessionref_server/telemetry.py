@@ -7,7 +7,8 @@ import logging
 import sys
 import time
 
-LOGGER = logging.getLogger("sessionref")
+LOGGER = logging.getLogger("sessionref_server")
+"""The parent of every module's own logger."""
 
 FIELDS = ("request_id", "method", "reason", "source", "count", "seconds", "version", "listening")
 """Fields an event may carry besides its message; anything else passed in ``extra`` is dropped."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import grpc
 import pytest
@@ -25,6 +24,7 @@ from sessionref_server.domain.conversation import Conversation
 from sessionref_server.domain.message import Message, Role
 from sessionref_server.domain.session import ModelRoute, SessionHead, SessionId
 from sessionref_server.service.prepare import PrepareLimits
+from sessionref_server.telemetry import LOGGER
 
 SOURCE = SessionId("source")
 
@@ -289,7 +289,7 @@ async def test_request_id_that_is_none_is_replaced(rig: VectorRig, request_id: s
 @in_module_loop
 async def test_fault_of_the_server_is_in_its_log_under_the_request_id(rig: VectorRig, caplog: pytest.LogCaptureFixture) -> None:
     rig.source.broken = RuntimeError("broken to order")
-    logging.getLogger("sessionref").propagate = True
+    LOGGER.propagate = True
     try:
         refusal = await refusal_of(rig.served.stub.Prepare(prepare_request(SOURCE), timeout=10))
     finally:
