@@ -2,7 +2,7 @@
 
 Batches of sessions are put together from bytes. A candidate looks the same in every search that finds it, so its bytes are kept;
 building fifty messages at each keystroke would take longer than the search itself. Protobuf's wire format makes this possible:
-messages that lie one after the other are one message with their repeated fields joined.
+messages that lie one after the other are one message, and a field that holds a message is a tag, a length and that message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ MAX_KEPT_CANDIDATES: Final = 4_096
 MAX_KEPT_STATUSES: Final = 64
 
 _SESSIONS_TAG: Final = bytes((service_pb2.SearchCandidatesResponse.SESSIONS_FIELD_NUMBER << 3 | 2,))
-"""Begins a field of known length."""
+_CANDIDATES_TAG: Final = bytes((candidate_pb2.SessionCandidates.CANDIDATES_FIELD_NUMBER << 3 | 2,))
+_SAME_WORKSPACE: Final = candidate_pb2.SessionReferenceCandidate(same_workspace=True).SerializeToString()
 _PARTIAL: Final = service_pb2.SearchCandidatesResponse(partial=True).SerializeToString()
 
 _SOURCE_KIND = "session-reference"
@@ -59,10 +60,8 @@ class CandidateBytes:
     def _keep(self, head: SessionHead) -> tuple[SessionHead, tuple[bytes, bytes]]:
         if len(self._kept) >= MAX_KEPT_CANDIDATES:
             self._kept.clear()
-        candidate = _session(head)
-        elsewhere = candidate_pb2.SessionCandidates(candidates=[candidate]).SerializeToString()
-        candidate.same_workspace = True
-        here = candidate_pb2.SessionCandidates(candidates=[candidate]).SerializeToString()
+        candidate = _session(head).SerializeToString()
+        elsewhere, here = _field(_CANDIDATES_TAG, candidate), _field(_CANDIDATES_TAG, candidate + _SAME_WORKSPACE)
         kept = self._kept[id(head)] = (head, (elsewhere, here))
         return kept
 
@@ -72,9 +71,13 @@ _candidate_bytes: Final = CandidateBytes()
 
 def sessions_batch(found: Iterable[tuple[SessionHead, bool]], checks: Iterable[SourceCheck], *, partial: bool) -> bytes:
     """A serialized SearchCandidatesResponse: a batch of sessions with the state of their sources."""
-    candidates = _candidate_bytes.joined(found)
-    rest = (_PARTIAL if partial else b"", *map(_status_bytes, checks))
-    return b"".join((_SESSIONS_TAG, _varint(len(candidates)), candidates, *rest))
+    sessions = _field(_SESSIONS_TAG, _candidate_bytes.joined(found))
+    return b"".join((sessions, _PARTIAL if partial else b"", *map(_status_bytes, checks)))
+
+
+def _field(tag: bytes, content: bytes) -> bytes:
+    """A field that holds a message."""
+    return tag + _varint(len(content)) + content
 
 
 def _varint(number: int) -> bytes:
@@ -102,6 +105,8 @@ def source_status(check: SourceCheck) -> candidate_pb2.SourceStatus:
         ready=check.ready,
         listed_sessions=check.listed,
         unreadable_sessions=check.unreadable,
+        damaged_sessions=check.damaged,
+        too_new_sessions=check.too_new,
         empty_sessions=check.empty,
         failure=check.failure,
     )

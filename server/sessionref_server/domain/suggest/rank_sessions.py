@@ -18,8 +18,9 @@ from typing import Final, NamedTuple
 from sessionref_server.domain.limits import DEFAULT_SESSION_CANDIDATES, check_limit
 from sessionref_server.domain.session import LISTED_STATUSES, SessionHead, SessionId
 from sessionref_server.domain.suggest.directories import NO_DIRECTORY, Directories
-from sessionref_server.domain.suggest.haystack import folded
+from sessionref_server.domain.suggest.haystack import FIELD_END, folded
 from sessionref_server.domain.suggest.id_shapes import IdShapes
+from sessionref_server.domain.suggest.narrowing import Narrowing
 from sessionref_server.domain.suggest.session_order import Admission, Needle, SessionOrder, order_key
 
 _CACHED_WORKSPACES: Final = 64
@@ -72,6 +73,7 @@ class SessionIndex:
         self._shapes = IdShapes()
         self._placed = _Group(self._shapes)
         self._placeless = _Group(self._shapes)
+        self._narrowing: Narrowing[tuple[bytes, RankedSession]] = Narrowing()
         self._workspaces: OrderedDict[frozenset[int], _Group] = OrderedDict()
         """The sessions of workspaces that were searched from lately, by the numbers of their directories."""
 
@@ -110,8 +112,17 @@ class SessionIndex:
     def search(self, query: SessionQuery) -> list[RankedSession]:
         """The first ``query.limit`` candidates in order. Raises InvalidReferenceError for a limit that is not positive."""
         limit = min(check_limit(query.limit), len(self._heads))
-        needle = self._needle(query.text)
-        own = self._own_directories(query)
+        own, text = self._own_directories(query), folded(query.text)
+        searcher = (query.target_id, own, query.sources, query.subagents)
+        among = self._narrowing.among(searcher, text)
+        if among is not None:
+            return list(islice((session for texts, session in among if text in texts), limit))
+        found = self._ranked(query, own, self._needle(text), limit)
+        if len(found) < limit:
+            self._narrowing.keep(searcher, text, [(_folded_texts(session.head), session) for session in found])
+        return found
+
+    def _ranked(self, query: SessionQuery, own: frozenset[int], needle: Needle, limit: int) -> list[RankedSession]:
         with_hidden = query.subagents is SubagentVisibility.INCLUDE
         anywhere, elsewhere = _admission(query, frozenset()), _admission(query, own)
         tiers: list[tuple[_Group, Admission]] = [(self._placeless, anywhere), (self._placed, elsewhere)]
@@ -124,12 +135,10 @@ class SessionIndex:
                 found += [RankedSession(head, admission is anywhere and head.cwd is not None) for head in heads]
         return found
 
-    def _needle(self, text: str) -> Needle:
-        folded_text = folded(text)
-        if not folded_text:
+    def _needle(self, text: bytes) -> Needle:
+        if not text:
             return Needle(text=b"", in_ids=False, directories=frozenset())
-        directories = self._directories.matching(folded_text)
-        return Needle(text=folded_text, in_ids=self._shapes.may_hold(folded_text), directories=directories)
+        return Needle(text=text, in_ids=self._shapes.may_hold(text), directories=self._directories.matching(text))
 
     def _own_directories(self, query: SessionQuery) -> frozenset[int]:
         if query.target_cwd is None:
@@ -168,6 +177,7 @@ class SessionIndex:
         for order in self._orders_of(head, self._directories.number(head.cwd)):
             order.swap(head)
         self._heads[head.session_id] = head
+        self._narrowing.clear()
         return True
 
     def _add(self, head: SessionHead) -> None:
@@ -189,6 +199,7 @@ class SessionIndex:
     def _register(self, head: SessionHead) -> int:
         """Note a new session; the number of its directory."""
         self._heads[head.session_id] = head
+        self._narrowing.clear()
         self._shapes.learn(head.session_id)
         return self._directories.acquire(head.cwd)
 
@@ -196,6 +207,7 @@ class SessionIndex:
         head = self._heads.pop(session_id, None)
         if head is None:
             return
+        self._narrowing.clear()
         for order in self._orders_of(head, self._directories.number(head.cwd)):
             order.discard(head)
         self._directories.release(head.cwd)
@@ -228,6 +240,12 @@ def _admission(query: SessionQuery, other_than: frozenset[int]) -> Admission:
         without_subagents=query.subagents is SubagentVisibility.EXCLUDE,
         other_than=other_than,
     )
+
+
+def _folded_texts(head: SessionHead) -> bytes:
+    """Everything of one session that a query is looked for in."""
+    texts = (head.session_id, head.title, head.cwd, head.subagent_label)
+    return FIELD_END.join([folded(text) for text in texts if text is not None])
 
 
 def _searched_fields(head: SessionHead) -> tuple[object, ...]:

@@ -112,8 +112,10 @@ class SessionBlock:
             return []
         if not needle.text:
             return [self.heads[rank] for rank in islice(self._admitted(range(len(self.heads)), admission), limit)]
-        ranks = set(islice(self._admitted(entries_with(self._texts, needle.text), admission), limit))
-        if needle.in_ids:
+        ranks: set[int] = set()
+        if needle.text in self._texts:
+            ranks.update(islice(self._admitted(entries_with(self._texts, needle.text), admission), limit))
+        if needle.in_ids and needle.text in ids:
             ranks.update(islice(self._admitted(entries_with(ids, needle.text), admission), limit))
         if not needle.directories.isdisjoint(self.distinct_directories):
             ranks.update(islice(self._admitted(self._in_directories(needle.directories), admission), limit))
@@ -203,7 +205,9 @@ class SessionOrder:
 
     def in_directories(self, directories: frozenset[int]) -> Iterator[tuple[SessionHead, int]]:
         """The sessions of some directories."""
-        return (pair for pair in self._pairs() if pair[1] in directories)
+        for block in self._blocks:
+            own = [rank for rank, directory in enumerate(block.directories) if directory in directories]
+            yield from ((block.heads[rank], block.directories[rank]) for rank in own)
 
     def _pairs(self) -> Iterator[tuple[SessionHead, int]]:
         return (pair for block in self._blocks for pair in zip(block.heads, block.directories, strict=True))
