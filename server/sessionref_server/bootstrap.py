@@ -137,7 +137,7 @@ async def running(
             limits=_prepare_limits(config),
         )
         server = await _start(config, listeners, prepare, spill)
-        stack.push_async_callback(server.grpc_server.stop, 0)
+        stack.push_async_callback(server.close)
         yield Application(server=server, catalog=catalog, prepare=prepare, spill=spill, workers=workers, detector=detector)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from sessionref_server.domain.session import SessionHead, SessionId
 from sessionref_server.domain.suggest import rank_sessions
 from sessionref_server.domain.suggest.first_page import first_page
 from sessionref_server.domain.suggest.rank_sessions import RankedSession, SessionIndex, SubagentVisibility
-from sessionref_server.service.same_directories import SameDirectories
+from sessionref_server.service.same_directories import PATIENCE_SECONDS, SameDirectories
 
 RESTART_SECONDS = 2.0
 """Pause before a source that failed altogether is followed again."""
@@ -51,6 +52,10 @@ class SessionQuery:
     """Whether subagent sessions are offered; ``None`` leaves it to each source."""
 
 
+CatalogState = tuple[object, ...]
+"""Differs when a search may give something else."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """What is known now."""
@@ -61,6 +66,10 @@ class SearchResult:
     """State of each source searched."""
     complete: bool
     """No better answer is coming by itself: all first scans are over, and the target's directory is known."""
+    better_within_seconds: float = 0.0
+    """By when the answer is complete, as far as it can be told."""
+    state: CatalogState = ()
+    """What it was made from, for ``wait_change``; empty when it is complete."""
 
 
 class SessionCatalog:
@@ -123,15 +132,22 @@ class SessionCatalog:
             ),
         )
         is_settled = cwd is None or self._directories.is_settled(cwd)
+        are_ready = all(check.ready for check in checks)
+        is_complete = is_settled and are_ready
         return SearchResult(
             found=ranked,
             checks=checks,
-            complete=is_settled and all(check.ready for check in checks),
+            complete=is_complete,
+            better_within_seconds=PATIENCE_SECONDS if are_ready else math.inf,
+            state=() if is_complete else self._state(),
         )
 
-    async def wait_change(self, timeout_seconds: float) -> None:
-        """Wait until a search may give something else than before, or until the time is over."""
-        before, pause_seconds = self._state(), FIRST_TICK_SECONDS
+    async def wait_change(self, timeout_seconds: float, since: CatalogState = ()) -> None:
+        """Wait until a search may give something else than before, or until the time is over.
+
+        ``since``: the state of the search before; what changed while that was being answered counts too.
+        """
+        before, pause_seconds = since or self._state(), FIRST_TICK_SECONDS
         while self._state() == before and timeout_seconds > 0:
             pause_seconds = min(pause_seconds, timeout_seconds)
             await asyncio.sleep(pause_seconds)
@@ -172,7 +188,7 @@ class SessionCatalog:
             raise InvalidRequestError("sources names a source that is not configured", field="sources")
         return source
 
-    def _state(self) -> tuple[object, ...]:
+    def _state(self) -> CatalogState:
         return self._generation, self._directories.answers, *(check.ready for check in self.checks())
 
     async def _follow(self, source: SessionSource) -> None:
