@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sessionref.v1.session_store_service_pb2_grpc import add_SessionStoreService
 
 from sessionref_server.domain.limits import MAX_REQUEST_BYTES
 from sessionref_server.wire.guard import Calls
+from sessionref_server.wire.hang_up import hang_up
 from sessionref_server.wire.listen import Listener, make_room
 from sessionref_server.wire.reference_service import ReferenceService
 from sessionref_server.wire.store_service import StoreService
@@ -30,6 +32,9 @@ _REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 
 _health_aio: Any = vars(health)["aio"]  # the stubs of these two packages leave the asyncio half out
 _reflection_aio: Any = vars(reflection)["aio"]
+
+_FAREWELL_SECONDS = 0.1
+"""Last answers get out in this time, and callers who are still busy here are told to go elsewhere."""
 
 _MINUTE_MS = 60_000
 OPTIONS: Sequence[tuple[str, Any]] = (
@@ -78,7 +83,13 @@ class Server:
         """Say NOT_SERVING, refuse new calls, let running ones finish for a while, end the rest as UNAVAILABLE, stop."""
         await self.health.enter_graceful_shutdown()
         await self.calls.drain(drain_seconds)
-        await self.grpc_server.stop(grace=1)
+        await asyncio.sleep(_FAREWELL_SECONDS)
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop now. What is still under way is UNAVAILABLE to its callers. Stopping again does nothing."""
+        hang_up(self.addresses)
+        await self.grpc_server.stop(0)
 
 
 async def start_server(
