@@ -90,7 +90,7 @@ async def test_the_nth_call_that_fails_ends_in_a_whole_file_or_in_none(
         again = await store.save(OWNER, b"after it recovered")
         assert await store.read(again.locator, OWNER, 0, EVERYTHING) == (b"after it recovered", 18)
         await store.close()
-        assert open_descriptors() == descriptors
+        assert open_descriptors() <= descriptors
         if failing.calls < nth:
             return
     pytest.fail(f"a save calls os.{name} more than 40 times")
@@ -166,7 +166,7 @@ async def test_a_cancel_at_any_moment_leaves_nothing_and_loses_nothing(folder: P
     for locator, content in acknowledged.items():
         assert await reader.read(locator, OWNER, 0, EVERYTHING) == (content, 65_536)
     await reader.close()
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors
 
 
 @pytest.mark.parametrize("name", ["write", "fsync", "link", "close"])

@@ -124,7 +124,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     for _ in range(3):
         with watching(InotifyWatch, tmp_path):
             pass
-    assert set(Path("/proc/self/fd").iterdir()) == before
+    assert set(Path("/proc/self/fd").iterdir()) <= before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux's own notifications")

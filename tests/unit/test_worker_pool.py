@@ -283,7 +283,7 @@ async def test_two_hundred_jobs_with_cancels_leave_nothing_behind() -> None:
     assert answered == [n * 100 for n in range(200) if n % 3]
     assert all(isinstance(result, bytes | asyncio.CancelledError) for result in results)
     assert (pool.running_jobs, pool.queued_jobs) == (0, 0)
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors
     assert threading.active_count() == threads
     for process_id in process_ids:
         assert isinstance(process_id, int)
