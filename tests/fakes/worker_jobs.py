@@ -84,15 +84,33 @@ class WaitFor:
 
 @dataclass(frozen=True, kw_only=True)
 class IgnoresCancel:
-    """Never ends. Says its process id through a named pipe first."""
+    """Never ends, whatever it is told. Says its process id through a named pipe first."""
 
     started: Path
 
     def run(self, is_cancelled: Callable[[], bool]) -> object:
         del is_cancelled
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         self.started.write_text(str(os.getpid()))
         while True:
             signal.pause()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsToLook:
+    """Works for ever without looking at its flag. Says through named pipes when it started, and when it was stopped."""
+
+    started: Path
+    stopped: Path
+
+    def run(self, is_cancelled: Callable[[], bool]) -> object:
+        del is_cancelled
+        self.started.write_text(str(os.getpid()))
+        try:
+            while True:
+                pass
+        finally:
+            self.stopped.write_text("stopped")
 
 
 @dataclass(frozen=True, kw_only=True)

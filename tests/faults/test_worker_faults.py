@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fakes.worker_jobs import Echo, IgnoresCancel, KeepMemory, KillItself, ProcessId, Segfault
+from fakes.worker_jobs import Echo, ForgetsToLook, IgnoresCancel, KeepMemory, KillItself, ProcessId, Segfault
 from sessionref_server.adapters.workers.job import WorkerFailedError
 from sessionref_server.adapters.workers.pool import WorkerPool
 
@@ -105,6 +105,29 @@ async def test_a_cancelled_job_that_does_not_stop_loses_its_process(pool: Worker
     assert await pool.run(ProcessId()) != process_id
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_a_cancelled_job_that_forgets_to_look_is_interrupted_and_its_process_goes_on(started: Path, tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+    os.mkfifo(stopped)
+    pool = WorkerPool(1, 100)
+    pool.start()
+    running = asyncio.create_task(pool.run(ForgetsToLook(started=started, stopped=stopped)))
+    process_id = int(await asyncio.to_thread(started.read_text))
+    running.cancel()
+    assert await asyncio.to_thread(stopped.read_text) == "stopped"
+    assert await pool.run(ProcessId()) == process_id
+    await pool.close(5)
+
+
+async def test_a_late_interrupt_ends_neither_an_idle_worker_nor_the_next_job(pool: WorkerPool) -> None:
+    process_id = await pool.run(ProcessId())
+    for turn in range(50):
+        next_job = asyncio.create_task(pool.run(Echo(value=turn)))
+        pool._workers[0].interrupt()
+        assert await next_job == turn
+        pool._workers[0].interrupt()
+    assert await pool.run(ProcessId()) == process_id
 
 
 async def test_close_kills_a_job_that_does_not_stop(started: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -20,6 +21,9 @@ from sessionref_server.domain.prepare.render import (
 )
 from sessionref_server.domain.prepare.transcript import transcript_chunks
 from sessionref_server.domain.session import SessionId
+
+MAX_KEPT_PER_CAPTURE = 64
+"""Targets and labels for which it is known that a capture has been saved. One forgotten is saved again."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -63,7 +67,7 @@ class Snapshots:
     def __init__(self, store: SpillStore | None, offload: Offload) -> None:
         self._store = store
         self._offload = offload
-        self._kept: WeakKeyDictionary[Capture, dict[tuple[SessionId, str], _Kept]] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Capture, OrderedDict[tuple[SessionId, str], _Kept]] = WeakKeyDictionary()
         self._by_locator: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
         """Calls that save the same content at the same time must count on one record."""
 
@@ -94,7 +98,7 @@ class Snapshots:
         return omission_notice(source, snapshot)
 
     async def _keep(self, store: SpillStore, saved: SavedSnapshots, source: RetainedSource) -> _Kept:
-        of_capture = self._kept.setdefault(source.capture, {})
+        of_capture = self._kept.setdefault(source.capture, OrderedDict())
         key = saved.owner, source.reference.label
         known = of_capture.get(key)
         if known is not None:
@@ -107,4 +111,7 @@ class Snapshots:
         kept = self._by_locator.setdefault(ticket.locator, _Kept(ticket))
         saved.use(kept)
         of_capture[key] = kept
+        of_capture.move_to_end(key)
+        if len(of_capture) > MAX_KEPT_PER_CAPTURE:
+            of_capture.popitem(last=False)
         return kept

@@ -104,8 +104,11 @@ class _KeptFolds(Generic[Fold]):
             return
         self._held[key] = (fold, reader, size_bytes)
         self._held_bytes += size_bytes
-        while self._held_bytes > self._limit_bytes:
+        # A job can be interrupted between any two steps; a count that went wrong then must not outlive what it counts.
+        while self._held_bytes > self._limit_bytes and self._held:
             self._held_bytes -= self._held.popitem(last=False)[1][2]
+        if not self._held:
+            self._held_bytes = 0
 
 
 _surface_folds: _KeptFolds[SurfaceFold] = _KeptFolds(SURFACE_FOLDS_BYTES)

@@ -19,6 +19,8 @@ from sessionref_server.domain.errors import OverloadedError
 
 MAX_AFFINITY_HINTS = 4096
 MAX_JOBS_WAITING_FOR_ONE_WORKER = 2
+INTERRUPT_SECONDS = 0.005
+"""How long a cancelled job may take to look at its flag before it is interrupted."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -32,7 +34,8 @@ class _Ticket:
     preferred_index: int | None = None
     worker: Worker | None = None
     """Set while it runs."""
-    kill_timer: asyncio.TimerHandle | None = None
+    timers: tuple[asyncio.TimerHandle, ...] = ()
+    """Set when it was cancelled while it ran: what happens should it not stop."""
 
 
 class WorkerPool:
@@ -205,11 +208,14 @@ class WorkerPool:
             return
         ticket.worker.cancel()
         loop = asyncio.get_running_loop()
-        ticket.kill_timer = loop.call_later(self._cancel_grace_seconds, ticket.worker.kill)
+        ticket.timers = (
+            loop.call_later(min(INTERRUPT_SECONDS, self._cancel_grace_seconds), ticket.worker.interrupt),
+            loop.call_later(self._cancel_grace_seconds, ticket.worker.kill),
+        )
 
     def _finish(self, worker: Worker, ticket: _Ticket, outcome: Outcome) -> None:
-        if ticket.kill_timer is not None:
-            ticket.kill_timer.cancel()
+        for timer in ticket.timers:
+            timer.cancel()
         del self._running[worker.index]
         if outcome.fresh_process:
             self._forget_hints(worker)

@@ -21,6 +21,9 @@ from sessionref_server.adapters.workers.cancel_flags import CancelFlags
 from sessionref_server.adapters.workers.frames import encode_frame, receive_frame, send_frame
 from sessionref_server.adapters.workers.job import Job, WorkerFailedError
 
+INTERRUPT = signal.SIGURG
+"""Asks a worker to stop its cancelled job. A process that is not ready for this signal yet ignores it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -41,10 +44,12 @@ def main(arguments: list[str]) -> None:
     if search_path is None:
         return
     sys.path[:] = pickle.loads(search_path)  # noqa: S301 - the pipe comes from our own parent
+    runner = JobRunner(lambda: flags.is_raised(index))
+    signal.signal(INTERRUPT, runner.interrupt)
     frames: SimpleQueue[bytearray] = SimpleQueue()
     threading.Thread(target=_watch_pipe, args=(channel, frames), daemon=True).start()
     while True:
-        send_frame(channel, _answer(frames.get(), lambda: flags.is_raised(index)))
+        send_frame(channel, _answer(frames.get(), runner))
 
 
 def _leave_signals_to_the_parent() -> None:
@@ -66,12 +71,39 @@ def _watch_pipe(channel: socket.socket, frames: SimpleQueue[bytearray]) -> None:
         os._exit(0)
 
 
-def _answer(frame: bytearray, is_cancelled: Callable[[], bool]) -> bytes:
+class _JobInterrupted(BaseException):
+    """The job is not wanted any more."""
+
+
+class JobRunner:
+    """Runs jobs, and stops one where it is when it is cancelled but is slow to look at its flag."""
+
+    def __init__(self, is_cancelled: Callable[[], bool]) -> None:
+        self._is_cancelled = is_cancelled
+        self._is_running = False
+
+    def run(self, job: Job) -> object:
+        """The job's result; ``None`` for one that was interrupted."""
+        try:
+            self._is_running = True
+            return job.run(self._is_cancelled)
+        except _JobInterrupted:
+            return None
+        finally:
+            self._is_running = False
+
+    def interrupt(self, *_: object) -> None:
+        """Handle the signal. One that comes late, between jobs or when the next one runs, does nothing."""
+        if self._is_running and self._is_cancelled():
+            raise _JobInterrupted
+
+
+def _answer(frame: bytearray, runner: JobRunner) -> bytes:
     value: object = None
     error: Exception | None = None
     try:
         job: Job = pickle.loads(frame)  # noqa: S301 - the pipe comes from our own parent
-        value = job.run(is_cancelled)
+        value = runner.run(job)
     except Exception as raised:  # noqa: BLE001 - it is raised again in the parent
         error = _portable(raised)
     except BaseException as raised:  # noqa: BLE001 - a job must not end the process

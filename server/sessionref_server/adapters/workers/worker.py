@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from sessionref_server.adapters.workers.cancel_flags import CancelFlags
 from sessionref_server.adapters.workers.frames import encode_frame, receive_frame, send_frame
 from sessionref_server.adapters.workers.job import Job, WorkerFailedError
-from sessionref_server.adapters.workers.process import Answer
+from sessionref_server.adapters.workers.process import INTERRUPT, Answer
 
 REAP_SECONDS = 1.0
 """How long a killed process may take to go. One that hangs in the kernel on dead storage is left to the system."""
@@ -64,6 +64,12 @@ class Worker:
         """Tell the running job that nobody waits for it."""
         self._flags.raise_flag(self.index)
 
+    def interrupt(self) -> None:
+        """Stop the cancelled job where it is, should it not have looked at its flag yet."""
+        with self._lock:
+            if self._process is not None:
+                self._process.send_signal(INTERRUPT)
+
     def kill(self) -> None:
         """End the process now. The running job fails, and a new process takes over unless ``stop`` was called."""
         with self._lock:
@@ -105,6 +111,8 @@ class Worker:
             frame = encode_frame(job)
         except Exception as error:  # noqa: BLE001 - a job that cannot be pickled is the caller's mistake, and told to the caller
             return Outcome(error=error)
+        if self._flags.is_raised(self.index):
+            return Outcome()
         try:
             self._spawn_if_gone()
             answer = self._exchange(frame)
