@@ -85,4 +85,4 @@ def test_head_that_took_the_place_of_a_dropped_one_never_shows_the_old_bytes() -
 def test_kept_candidates_are_bounded() -> None:
     kept = encode.CandidateBytes()
     kept.joined([(head(number), False) for number in range(2 * encode.MAX_KEPT_CANDIDATES + 1)])
-    assert len(kept._kept) <= encode.MAX_KEPT_CANDIDATES
+    assert len(kept) <= encode.MAX_KEPT_CANDIDATES

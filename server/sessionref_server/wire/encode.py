@@ -2,7 +2,7 @@
 
 Batches of sessions are put together from bytes. A candidate looks the same in every search that finds it, so its bytes are kept;
 building fifty messages at each keystroke would take longer than the search itself. Protobuf's wire format makes this possible:
-messages that lie one after the other are one message, and a field that holds a message is a tag, a length and that message.
+messages that lie one after the other are one message with their repeated fields joined.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _UNAVAILABLE = {
 }
 
 MAX_KEPT_CANDIDATES: Final = 4_096
-"""Candidates whose bytes are kept, about 300 each. What people type finds the same few hundred over and over."""
+"""Candidates of the own workspace, and of others, whose bytes are kept, about 300 each. People find the same few each day."""
 MAX_KEPT_STATUSES: Final = 64
 
 _SESSIONS_TAG: Final = bytes((service_pb2.SearchCandidatesResponse.SESSIONS_FIELD_NUMBER << 3 | 2,))
-_CANDIDATES_TAG: Final = bytes((candidate_pb2.SessionCandidates.CANDIDATES_FIELD_NUMBER << 3 | 2,))
-_SAME_WORKSPACE: Final = candidate_pb2.SessionReferenceCandidate(same_workspace=True).SerializeToString()
+"""Begins a field that holds a message: then come its length and itself."""
 _PARTIAL: Final = service_pb2.SearchCandidatesResponse(partial=True).SerializeToString()
 
 _SOURCE_KIND = "session-reference"
@@ -50,20 +49,30 @@ class CandidateBytes:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[SessionHead, tuple[bytes, bytes]]] = {}
+        self._elsewhere: dict[int, tuple[bytes, SessionHead]] = {}
+        self._here: dict[int, tuple[bytes, SessionHead]] = {}
+
+    def __len__(self) -> int:
+        return len(self._elsewhere) + len(self._here)
 
     def joined(self, found: Iterable[tuple[SessionHead, bool]]) -> bytes:
         """The serialized SessionCandidates of all, each head with whether it is of the target's workspace."""
-        kept = self._kept
-        return b"".join([(kept.get(id(head)) or self._keep(head))[1][same_workspace] for head, same_workspace in found])
+        elsewhere, here = self._elsewhere, self._here
+        return b"".join(
+            [
+                ((here if same_workspace else elsewhere).get(id(head)) or self._keep(head, same_workspace=same_workspace))[0]
+                for head, same_workspace in found
+            ]
+        )
 
-    def _keep(self, head: SessionHead) -> tuple[SessionHead, tuple[bytes, bytes]]:
-        if len(self._kept) >= MAX_KEPT_CANDIDATES:
-            self._kept.clear()
-        candidate = _session(head).SerializeToString()
-        elsewhere, here = _field(_CANDIDATES_TAG, candidate), _field(_CANDIDATES_TAG, candidate + _SAME_WORKSPACE)
-        kept = self._kept[id(head)] = (head, (elsewhere, here))
-        return kept
+    def _keep(self, head: SessionHead, *, same_workspace: bool) -> tuple[bytes, SessionHead]:
+        kept = self._here if same_workspace else self._elsewhere
+        if len(kept) >= MAX_KEPT_CANDIDATES:
+            kept.clear()
+        candidate = _session(head, same_workspace=same_workspace)
+        raw = candidate_pb2.SessionCandidates(candidates=[candidate]).SerializeToString()
+        entry = kept[id(head)] = (raw, head)
+        return entry
 
 
 _candidate_bytes: Final = CandidateBytes()
@@ -71,13 +80,9 @@ _candidate_bytes: Final = CandidateBytes()
 
 def sessions_batch(found: Iterable[tuple[SessionHead, bool]], checks: Iterable[SourceCheck], *, partial: bool) -> bytes:
     """A serialized SearchCandidatesResponse: a batch of sessions with the state of their sources."""
-    sessions = _field(_SESSIONS_TAG, _candidate_bytes.joined(found))
-    return b"".join((sessions, _PARTIAL if partial else b"", *map(_status_bytes, checks)))
-
-
-def _field(tag: bytes, content: bytes) -> bytes:
-    """A field that holds a message."""
-    return tag + _varint(len(content)) + content
+    sessions = _candidate_bytes.joined(found)
+    rest = (_PARTIAL if partial else b"", *map(_status_bytes, checks))
+    return b"".join((_SESSIONS_TAG, _varint(len(sessions)), sessions, *rest))
 
 
 def _varint(number: int) -> bytes:
@@ -132,14 +137,14 @@ def prepared(result: Prepared) -> service_pb2.PrepareResponse:
     return response
 
 
-def _session(head: SessionHead) -> candidate_pb2.SessionReferenceCandidate:
-    """A candidate of another workspace."""
+def _session(head: SessionHead, *, same_workspace: bool) -> candidate_pb2.SessionReferenceCandidate:
     title = head.display_title
     return candidate_pb2.SessionReferenceCandidate(
         session_id=head.session_id,
         label=head.label,
         display_title=title,
         cwd=head.cwd,
+        same_workspace=same_workspace,
         created_at_ms=head.created_at_ms,
         mention=format_mention(head.session_id, title),
         source=head.source,

@@ -20,11 +20,15 @@ def build_haystack(entries: Iterable[bytes]) -> bytes:
     return ENTRY_END.join(entries)
 
 
-def entries_with(haystack: bytes, needle: bytes) -> Iterator[int]:
+def entries_with(haystack: bytes, needle: bytes) -> Iterable[int]:
     """Positions of the entries that hold ``needle``, ascending, each once. The needle is not empty."""
+    first = haystack.find(needle)
+    return () if first < 0 else _entries_from(haystack, needle, first)
+
+
+def _entries_from(haystack: bytes, needle: bytes, found: int) -> Iterator[int]:
     entry = 0
     counted = 0
-    found = haystack.find(needle)
     while found >= 0:
         entry += haystack.count(ENTRY_END, counted, found)
         yield entry

@@ -124,16 +124,25 @@ class SessionIndex:
 
     def _ranked(self, query: SessionQuery, own: frozenset[int], needle: Needle, limit: int) -> list[RankedSession]:
         with_hidden = query.subagents is SubagentVisibility.INCLUDE
-        anywhere, elsewhere = _admission(query, frozenset()), _admission(query, own)
+        anywhere, elsewhere = self._admission(query, frozenset()), self._admission(query, own)
         tiers: list[tuple[_Group, Admission]] = [(self._placeless, anywhere), (self._placed, elsewhere)]
-        if own:
-            tiers.insert(0, (self._workspace(own), anywhere))
         found: list[RankedSession] = []
+        if own:
+            heads = self._workspace(own).find(needle, anywhere, limit, with_hidden=with_hidden)
+            found += [RankedSession(head, same_workspace=True) for head in heads]
         for group, admission in tiers:
             if len(found) < limit:
                 heads = group.find(needle, admission, limit - len(found), with_hidden=with_hidden)
-                found += [RankedSession(head, admission is anywhere and head.cwd is not None) for head in heads]
+                found += [RankedSession(head, same_workspace=False) for head in heads]
         return found
+
+    def _admission(self, query: SessionQuery, other_than: frozenset[int]) -> Admission:
+        return Admission(
+            target=self._heads.get(query.target_id),
+            sources=query.sources,
+            without_subagents=query.subagents is SubagentVisibility.EXCLUDE,
+            other_than=other_than,
+        )
 
     def _needle(self, text: bytes) -> Needle:
         if not text:
@@ -231,15 +240,6 @@ class _Group:
             return shown
         hidden = self.hidden.find(needle, admission, limit)
         return list(islice(merge(shown, hidden, key=order_key), limit))
-
-
-def _admission(query: SessionQuery, other_than: frozenset[int]) -> Admission:
-    return Admission(
-        target_id=query.target_id,
-        sources=query.sources,
-        without_subagents=query.subagents is SubagentVisibility.EXCLUDE,
-        other_than=other_than,
-    )
 
 
 def _folded_texts(head: SessionHead) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from sessionref_server.domain.session import SessionHead, SessionId
+from sessionref_server.domain.session import SessionHead
 from sessionref_server.domain.suggest.haystack import FIELD_END, build_haystack, entries_with, folded
 from sessionref_server.domain.suggest.id_shapes import IdShapes
 
@@ -43,20 +43,21 @@ class Needle:
 class Admission:
     """Which sessions may be candidates, whatever the query."""
 
-    target_id: SessionId
+    target: SessionHead | None
+    """Head of the session that is typed into, when it is one of those here."""
     sources: Collection[str] | None
     without_subagents: bool
     other_than: frozenset[int]
     """Numbers of directories that are left out here."""
 
     @property
-    def only_target(self) -> bool:
-        """Whether, directories aside, nothing but the target is kept out; so it is at nearly every keystroke."""
+    def by_place(self) -> bool:
+        """Whether no head needs to be looked into; so it is at nearly every keystroke."""
         return self.sources is None and not self.without_subagents
 
     def admits(self, head: SessionHead, directory: int) -> bool:
         """Whether one session may be a candidate."""
-        if directory in self.other_than or head.session_id == self.target_id:
+        if directory in self.other_than or head is self.target:
             return False
         return (self.sources is None or head.source in self.sources) and not (self.without_subagents and head.is_subagent)
 
@@ -113,20 +114,21 @@ class SessionBlock:
         if not needle.text:
             return [self.heads[rank] for rank in islice(self._admitted(range(len(self.heads)), admission), limit)]
         ranks: set[int] = set()
-        if needle.text in self._texts:
-            ranks.update(islice(self._admitted(entries_with(self._texts, needle.text), admission), limit))
-        if needle.in_ids and needle.text in ids:
-            ranks.update(islice(self._admitted(entries_with(ids, needle.text), admission), limit))
+        for haystack in (self._texts, ids) if needle.in_ids else (self._texts,):
+            if entries := entries_with(haystack, needle.text):
+                ranks.update(islice(self._admitted(entries, admission), limit))
         if not needle.directories.isdisjoint(self.distinct_directories):
             ranks.update(islice(self._admitted(self._in_directories(needle.directories), admission), limit))
-        return [self.heads[rank] for rank in sorted(ranks)[:limit]]
+        return [self.heads[rank] for rank in sorted(ranks)[:limit]] if ranks else []
 
-    def _admitted(self, ranks: Iterable[int], admission: Admission) -> Iterator[int]:
+    def _admitted(self, ranks: Iterable[int], admission: Admission) -> Iterable[int]:
         heads, directories, admits = self.heads, self.directories, admission.admits
-        if admission.only_target and self.distinct_directories.isdisjoint(admission.other_than):
-            target_id = admission.target_id
-            return (rank for rank in ranks if heads[rank].session_id != target_id)
-        return (rank for rank in ranks if admits(heads[rank], directories[rank]))
+        other_than, target = admission.other_than, admission.target
+        if not admission.by_place:
+            return (rank for rank in ranks if admits(heads[rank], directories[rank]))
+        if not self.distinct_directories.isdisjoint(other_than):
+            return (rank for rank in ranks if directories[rank] not in other_than and heads[rank] is not target)
+        return ranks if target is None else (rank for rank in ranks if heads[rank] is not target)
 
     def _in_directories(self, directories: AbstractSet[int]) -> Iterator[int]:
         return (rank for rank, directory in enumerate(self.directories) if directory in directories)
