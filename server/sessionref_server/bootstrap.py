@@ -119,7 +119,7 @@ async def running(
         workers.start()
         stack.push_async_callback(workers.close, _WORKER_GRACE_SECONDS)
         detector = _detector(config)
-        parts = LogParts(workers=workers, cache=HeadCache(cache_folder(config)), detector=detector)
+        parts = LogParts(workers=workers, cache=HeadCache(cache_folder(config)), detector=detector, stack=stack)
         stack.push_async_callback(parts.cache.close)
         if sources is None:
             sources = [_source(source, config, parts) for source in config.sources if source.enabled]
@@ -147,7 +147,7 @@ async def check_sources(config: Config) -> list[SourceCheck]:
         workers = WorkerPool(min(_MAX_WORKERS, os.cpu_count() or 1), _MAX_QUEUED_JOBS)
         workers.start()
         stack.push_async_callback(workers.close, _WORKER_GRACE_SECONDS)
-        parts = LogParts(workers=workers, cache=HeadCache(cache_folder(config)), detector=_detector(config))
+        parts = LogParts(workers=workers, cache=HeadCache(cache_folder(config)), detector=_detector(config), stack=stack)
         stack.push_async_callback(parts.cache.close)
         catalog = SessionCatalog([_source(source, config, parts) for source in config.sources if source.enabled])
         _run_until_closed(stack, catalog.run())
@@ -217,6 +217,8 @@ class LogParts:
     workers: WorkerPool
     cache: HeadCache
     detector: KingfisherDetector | None
+    stack: AsyncExitStack
+    """Closes the sources."""
 
 
 def _source(source: SourceConfig, config: Config, parts: LogParts) -> SessionSource:
@@ -231,6 +233,7 @@ def _source(source: SourceConfig, config: Config, parts: LogParts) -> SessionSou
         capture_bytes=config.cache_captures_mib * _MIB,
     )
     directory = LogDirectorySource(log_format, LogRoots(paths=configured or usual, configured=bool(configured)), services)
+    parts.stack.callback(directory.close)
     return directory if detector is None else RedactingSource(directory, detector)
 
 

@@ -82,6 +82,10 @@ class LogDirectorySource:
             raise SourceUnavailableError("the source cannot be read now", session_id=session_id, source=self.name)
         raise UnknownSessionError("no session has this id", session_id=session_id)
 
+    def close(self) -> None:
+        """Let the threads end. One that waits for storage is not waited for."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
     async def _look(self, file: LogFile) -> LogFile | None:
         found = await asyncio.get_running_loop().run_in_executor(self._executor, look_again, [file])
         return found[0]
