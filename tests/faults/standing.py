@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from faults.server_process import children_of
+from rpc.served import Served
+from sessionref_server.adapters.sessions.log_directory import LogDirectorySource
 
 _OWN_THREADS = ("sessionref-", "logs-")
 """gRPC's own threads come and go."""
@@ -43,8 +44,13 @@ async def settled(expected: Standing) -> Standing:
     return standing()
 
 
-async def all_threads_free(*executors: ThreadPoolExecutor) -> None:
-    """Wait until the threads of executors have done all they had to; every thread they may have exists then."""
+async def threads_free(served: Served) -> None:
+    """Wait until the threads of store and source have done all they had to; every thread they may have exists then."""
+    executors = [
+        source._executor for source in served.application.catalog._sources.values() if isinstance(source, LogDirectorySource)
+    ]
+    if served.application.spill is not None:
+        executors.append(served.application.spill._threads)
     for executor in executors:
         size = executor._max_workers
         meeting = threading.Barrier(size)

@@ -18,12 +18,11 @@ from typing import Any
 import grpc
 import pytest
 from faults.long_logs import BUDGET, write_dsh_log
-from faults.standing import all_threads_free, settled, standing
+from faults.standing import settled, standing, threads_free
 from faults.suspensions import Suspensions
 from rpc.served import Serve, Served
 from sessionref.v1 import reference_pb2
 from sessionref.v1.session_reference_service_pb2 import PrepareRequest, PrepareResponse
-from sessionref_server.adapters.sessions.log_directory import LogDirectorySource
 from sessionref_server.domain.reference import SessionReference
 from sessionref_server.domain.session import ModelRoute, SessionId
 from sessionref_server.service.prepare import PrepareCall, Prepared, Target
@@ -189,14 +188,6 @@ async def test_a_cancel_at_every_point_publishes_nothing_and_leaves_nothing(
         assert point > 8
         assert suspensions.count < point
         assert owners(spill) == warm + Counter(dict.fromkeys(folders_of([f"target-{point}"]), references))
-
-
-async def threads_free(served: Served) -> None:
-    """What was given up is removed in threads of the store; wait for that."""
-    spill, source = served.application.spill, served.application.catalog._sources["dsh"]
-    assert spill is not None
-    assert isinstance(source, LogDirectorySource)
-    await all_threads_free(spill._threads, source._executor)
 
 
 class LinkGate:
