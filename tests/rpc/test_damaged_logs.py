@@ -42,10 +42,22 @@ class Damage:
     torn: bool = False
 
 
+def with_fields(lines: list[bytes], fields: bytes) -> bytes:
+    """More fields in the last record."""
+    return joined([*lines[:-1], lines[-1][:-1] + b"," + fields + b"}"])
+
+
 DAMAGES = {
     "none": Damage(write=joined),
     "CRLF line ends": Damage(write=lambda lines: joined(lines).replace(b"\n", b"\r\n")),
     "blank lines": Damage(write=lambda lines: b"\n" + joined(lines).replace(b"\n", b"\n\n  \n\t\n\r\n") + b"\n\n"),
+    "byte order mark": Damage(write=lambda lines: b"\xef\xbb\xbf" + joined(lines)),
+    "form feeds between records": Damage(write=lambda lines: joined(lines).replace(b"\n", b"\n\x0c\n")),
+    "blanks around records": Damage(write=lambda lines: joined([b"  " + part + b" \t" for part in lines])),
+    "a megabyte of blank lines": Damage(write=lambda lines: after_second_last(lines, b"\n" * 2**20)),
+    "numbers that are none": Damage(write=lambda lines: with_fields(lines, b'"x":NaN,"y":-Infinity,"z":1e999')),
+    "field that comes twice": Damage(write=lambda lines: with_fields(lines, b'"x":1,"x":{"y":2}')),
+    "nested deep but readable": Damage(write=lambda lines: with_fields(lines, b'"x":' + b"[" * 500 + b"]" * 500)),
     "whole last record without its newline": Damage(write=lambda lines: joined(lines)[:-1]),
     "torn last record": Damage(write=lambda lines: joined(lines) + cut_record(lines), torn=True),
     "torn inside a character": Damage(write=lambda lines: joined(lines) + b'{"type":"user","text":"\xe4\xb8', torn=True),
@@ -120,6 +132,7 @@ async def test_damaged_log_gives_all_that_is_intact_and_says_what_is_not(served:
     assert [(message["role"], message["text"]) for message in preview["conversation"]] == SAID
     reading = context.source.references[0].reading
     assert (reading.damaged_records, reading.torn_tail) == (case.damage.damaged, case.damage.torn)
+    assert (reading.unknown_records, list(reading.notes)) == (0, [])
 
 
 @in_module_loop

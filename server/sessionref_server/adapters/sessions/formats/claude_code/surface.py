@@ -73,7 +73,7 @@ class ClaudeSurfaceFold:
                 damaged_records=state.tally.damaged + end.skipped_lines,
                 unknown_records=state.tally.unknown,
                 torn_tail=verdict.torn_tail,
-                notes=_notes(entries, verdict.detail, is_fork=state.is_fork),
+                notes=_notes(entries, verdict.note, is_fork=state.is_fork),
             ),
         )
 

@@ -62,6 +62,9 @@ class Verdict:
 
     status: SessionStatus
     detail: str = ""
+    """All that is wrong."""
+    note: str = ""
+    """What of it the counts of a reading do not say."""
     torn_tail: bool = False
 
 
@@ -80,7 +83,7 @@ def judge(tally: Tally, end: LogEnd, *, torn_tail: bool, visible: bool, broken_l
     if visible:
         return _judge_readable(damaged, end, torn_tail=torn_tail, broken_links=broken_links)
     status, detail = _judge_silent(tally, damaged, end)
-    return Verdict(status=status, detail=detail, torn_tail=torn_tail)
+    return Verdict(status=status, detail=detail, note=detail, torn_tail=torn_tail)
 
 
 def _judge_silent(tally: Tally, damaged: int, end: LogEnd) -> tuple[SessionStatus, str]:
@@ -101,13 +104,15 @@ def _is_foreign(tally: Tally, end: LogEnd) -> bool:
 
 
 def _judge_readable(damaged: int, end: LogEnd, *, torn_tail: bool, broken_links: int) -> Verdict:
-    faults = [
-        f"{damaged} damaged records skipped" if damaged else "",
-        f"{broken_links} broken links between records replaced by file order" if broken_links else "",
-        "the log ends inside a record" if torn_tail or end.torn_frame else "",
-        end.damage,
-    ]
-    detail = "; ".join(fault for fault in faults if fault)
-    return Verdict(
-        status=SessionStatus.PARTIAL if detail else SessionStatus.OK, detail=detail, torn_tail=torn_tail or end.torn_frame
-    )
+    torn = torn_tail or end.torn_frame
+    damage = f"{damaged} damaged records skipped" if damaged else ""
+    links = f"{broken_links} broken links between records replaced by file order" if broken_links else ""
+    tear = "the log ends inside a record" if torn else ""
+    note = _joined(links, end.damage)
+    detail = _joined(damage, note, tear)
+    status = SessionStatus.PARTIAL if detail else SessionStatus.OK
+    return Verdict(status=status, detail=detail, note=note, torn_tail=torn)
+
+
+def _joined(*faults: str) -> str:
+    return "; ".join(filter(None, faults))
