@@ -105,9 +105,12 @@ class ClaudeCodeLog:
         self._made = made
         self._records = 0
         self._turn = 0
-        self._common = b'"isSidechain":false,"userType":"external","cwd":%b,"sessionId":"%b","version":"2.1.260","gitBranch":"main"' % (
-            _quoted(made.cwd),
-            made.native_id.encode(),
+        self._common = (
+            b'"isSidechain":false,"userType":"external","cwd":%b,"sessionId":"%b","version":"2.1.260","gitBranch":"main"'
+            % (
+                _quoted(made.cwd),
+                made.native_id.encode(),
+            )
         )
 
     def place(self, root: Path) -> Path:
@@ -130,7 +133,10 @@ class ClaudeCodeLog:
         return records
 
     def _assistant(self, text: bytes, more: bytes, stop: bytes) -> bytes:
-        rest = b'"model":"claude-sonnet-4-5","type":"message","stop_reason":"%b","usage":{"input_tokens":9,"output_tokens":99}' % stop
+        rest = (
+            b'"model":"claude-sonnet-4-5","type":"message","stop_reason":"%b","usage":{"input_tokens":9,"output_tokens":99}'
+            % stop
+        )
         content = b'{"role":"assistant","content":[{"type":"text","text":"%b"}%b],"id":"msg_%d",%b}'
         return self._record(b"assistant", content % (text, more, self._records, rest))
 
@@ -193,9 +199,7 @@ class CodexLog:
         return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (time, kind, payload)
 
 
-MAKERS: dict[str, type[DshLog | ClaudeCodeLog | CodexLog]] = {
-    maker.source: maker for maker in (DshLog, ClaudeCodeLog, CodexLog)
-}
+MAKERS: dict[str, type[DshLog | ClaudeCodeLog | CodexLog]] = {maker.source: maker for maker in (DshLog, ClaudeCodeLog, CodexLog)}
 
 
 def log_lines(maker: LogMaker, texts: Texts, size_bytes: int) -> Iterator[bytes]:

@@ -55,12 +55,8 @@ def run(load: Load) -> Seen:
     return Seen(**json.loads(done.stdout))
 
 
-async def _drive(load: Load) -> Seen:
+async def _drive(load: Load, queries: list[str]) -> Seen:
     os.sched_setaffinity(0, {load.core})
-    requests = [
-        service_pb2.SearchCandidatesRequest(query=query, domains=[2], target=reference_pb2.Target(session_id="me", cwd="/home/dev"))
-        for query in json.loads(Path(load.queries).read_bytes())
-    ]
     latencies: list[float] = []
     async with grpc.aio.insecure_channel(load.address) as channel:
         await channel.channel_ready()
@@ -72,11 +68,14 @@ async def _drive(load: Load) -> Seen:
         )
         begun = time.perf_counter()
 
-        async def call_one_after_the_other(first: int) -> None:
-            number = first
+        async def type_on(typist: int) -> None:
+            # Each begins somewhere else in the list, and goes on keystroke by keystroke from there.
+            number = typist * (len(queries) // load.at_once)
+            target = reference_pb2.Target(session_id=f"typist-{typist}", cwd=f"/home/dev/work/project-{typist}")
             while time.perf_counter() - begun < load.seconds and len(latencies) < load.calls:
                 asked = time.perf_counter()
-                call = method(requests[number % len(requests)], timeout=20)
+                request = service_pb2.SearchCandidatesRequest(query=queries[number % len(queries)], domains=[2], target=target)
+                call = method(request, timeout=20)
                 if load.method == ECHO_UNARY:
                     await call
                 else:
@@ -85,12 +84,12 @@ async def _drive(load: Load) -> Seen:
                 latencies.append(1000 * (time.perf_counter() - asked))
                 number += 1
 
-        # Each begins somewhere else in the list, and goes on keystroke by keystroke from there.
-        step = len(requests) // load.at_once
-        await asyncio.gather(*(call_one_after_the_other(step * number) for number in range(load.at_once)))
+        await asyncio.gather(*(type_on(typist) for typist in range(load.at_once)))
         seconds = time.perf_counter() - begun
     return Seen(calls=len(latencies), seconds=seconds, latencies_ms=latencies)
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(uvloop.run(_drive(Load(**json.loads(sys.argv[1])))))))
+    asked_for = Load(**json.loads(sys.argv[1]))
+    seen = uvloop.run(_drive(asked_for, json.loads(Path(asked_for.queries).read_bytes())))
+    print(json.dumps(asdict(seen)))

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Self
 
 import grpc
+from sessionref.v1 import candidate_pb2
 from sessionref.v1 import session_reference_service_pb2 as service_pb2
 from sessionref.v1.session_reference_service_pb2_grpc import SessionReferenceServiceStub
+
+from tests.bench.report import FOLDER
 
 SERVER_CORE = 0
 CLIENT_CORE = 1
@@ -40,7 +43,7 @@ class Memory:
 class ChildServer:
     """A server in a process of its own, which listens on a Unix socket in ``folder``."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, arguments: Sequence[str], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.address = f"unix:{folder}/socket"
@@ -50,7 +53,8 @@ class ChildServer:
             [sys.executable, *arguments],
             stdout=self._log,
             stderr=self._log,
-            env={**os.environ, **(environment or {})},
+            # Modules are compiled once, as in an installation, whatever the environment of this program says.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(FOLDER.absolute() / "pycache")},
         )
         self.pid = self.process.pid
         self.channel = grpc.insecure_channel(
@@ -104,7 +108,7 @@ class ChildServer:
             self._check_alive()
         return self.seconds()
 
-    def sources(self) -> Sequence[object]:
+    def sources(self) -> Sequence[candidate_pb2.SourceStatus]:
         """State of the sources."""
         return self.stub.GetServiceInfo(service_pb2.GetServiceInfoRequest(), timeout=_START_SECONDS, wait_for_ready=True).sources
 
@@ -123,8 +127,8 @@ class ChildServer:
 
     def pin(self, cores: set[int]) -> None:
         """Let the server process, not its workers, run on these cores only."""
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            os.sched_setaffinity(int(thread), cores)
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), cores)
 
     def memory(self) -> Memory:
         """Memory of the server process and its workers."""

@@ -63,9 +63,9 @@ class Report:
         import matplotlib as mpl
 
         mpl.use("Agg")
-        from matplotlib import pyplot
+        from matplotlib import pyplot as plt
 
-        figure, axes = pyplot.subplots(figsize=(7, 4))
+        figure, axes = plt.subplots(figsize=(7, 4))
         for curve in curves:
             axes.plot(*zip(*curve.points, strict=True), label=curve.label, marker="o" if len(curve.points) < 20 else "")
         if log_x:
@@ -76,7 +76,7 @@ class Report:
         axes.legend()
         figure.tight_layout()
         figure.savefig(FOLDER / f"{name}.png", dpi=110)
-        pyplot.close(figure)
+        plt.close(figure)
 
     def save(self) -> None:
         """Write the JSON; figures of earlier runs that were not measured now stay."""

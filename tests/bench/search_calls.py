@@ -18,7 +18,7 @@ METHODS = (load_client.ECHO_UNARY, load_client.ECHO_STREAM, load_client.SEARCH)
 
 
 def measure(bench: Workbench) -> None:
-    """Throughput with eight calls at once, latency with one at a time, both servers pinned to one core, the client to the other."""
+    """Throughput with eight calls at once, latency with one at a time; the servers on one core, the client on the other."""
     with bench.serving() as server:
         response = bench.folder / "response"
         raw = server.search("").SerializeToString()
@@ -29,7 +29,7 @@ def measure(bench: Workbench) -> None:
             for each in (server, echo):
                 each.pin({SERVER_CORE})
             bench.report.say(
-                f"echo and server on core {SERVER_CORE}, client on core {CLIENT_CORE}; {ROUNDS} rounds of {ROUND_SECONDS} s each, "
+                f"echo and server on core {SERVER_CORE}, client on core {CLIENT_CORE}; {ROUNDS} rounds of {ROUND_SECONDS} s each "
                 f"in turn, {AT_ONCE} calls at once; response of 50 candidates: {len(raw):,} bytes"
             )
             _report(bench, {method: server if method == load_client.SEARCH else echo for method in METHODS})
@@ -51,13 +51,14 @@ def _report(bench: Workbench, servers: dict[str, ChildServer]) -> None:
     report.info("echo stream server CPU per call", median(costs[echo]), "us")
     report.info("search throughput, 10,000 sessions", median(rates[search]), "calls/s")
     report.info("search server CPU per call", median(costs[search]), "us")
-    pairs = list(zip(rates[search], rates[echo], strict=True))
-    report.at_least("search throughput / echo stream throughput", median([ours / limit for ours, limit in pairs]), "", SHARE_OF_ECHO)
-    pairs = list(zip(costs[search], costs[echo], strict=True))
-    report.at_least("echo stream CPU per call / search CPU per call", median([limit / ours for ours, limit in pairs]), "", SHARE_OF_ECHO)
+    shares = [ours / limit for ours, limit in zip(rates[search], rates[echo], strict=True)]
+    report.at_least("search throughput / echo stream throughput", median(shares), "", SHARE_OF_ECHO)
+    shares = [limit / ours for ours, limit in zip(costs[search], costs[echo], strict=True)]
+    report.at_least("echo stream CPU per call / search CPU per call", median(shares), "", SHARE_OF_ECHO)
     for method, name in ((echo, "echo stream"), (search, "search")):
         for share in (0.5, 0.99):
-            report.info(f"{name} client latency p{share * 100:.0f}, one at a time", quantile(alone[method].latencies_ms, share), "ms")
+            latency = quantile(alone[method].latencies_ms, share)
+            report.info(f"{name} client latency p{share * 100:.0f}, one at a time", latency, "ms")
 
 
 def _drive(server: ChildServer, method: str, queries: Path, *, at_once: int) -> Seen:

@@ -1,27 +1,43 @@
-"""Texts that look like what people and agents write: prompts, answers, tool output. Ready to be put between the quotes of JSON."""
+"""Texts that look like what people and agents write: prompts, answers, tool output. Ready to stand between the quotes of JSON."""
 
 from __future__ import annotations
 
 import json
 from random import Random
 
-VERBS = ("Fix", "Add", "Refactor", "Explain", "Speed up", "Test", "Review", "Document", "Split", "Move", "Debug", "Port")
-THINGS = (
-    *("payment gateway", "login form", "session cache", "retry queue", "search index", "upload worker", "price parser"),
-    *("order history", "rate limiter", "token refresh", "mail template", "release script", "migration", "error page"),
-    *("checkout", "audit log", "image resizer", "feature flag", "webhook", "user settings", "invoice export", "日本語 labels"),
+
+def _words(text: str, separator: str | None = None) -> tuple[str, ...]:
+    return tuple(text.split(separator))
+
+
+VERBS = _words("Fix|Add|Refactor|Explain|Speed up|Test|Review|Document|Split|Move|Debug|Port|Rename", "|")
+SUBJECTS = _words(
+    "payment login session search upload price order rate token mail release checkout audit image feature webhook user invoice "
+    "cart stock report backup metrics trace cluster shard tenant billing coupon refund address locale theme editor viewer sync "
+    "import export archive draft comment review branch merge deploy canary secret key quota alert incident runbook ledger 日本語"
 )
-REASONS = ("after timeouts", "for guests", "on Windows", "in the nightly build", "without a lock", "before the release", "again")
-WORDS = (
-    "the of and to in is that for it as was with be by on not he this are or from at which but have an had they you were their one "
-    "all we can her has there been if more when will would who so no what up said about than into them could function returns value "
-    "error file line test module import class call cache queue request response server client token session index path name list"
-).split()
+PARTS = _words(
+    "gateway form cache queue index worker parser history limiter refresh template script migration page log resizer flag "
+    "settings test handler schema client adapter endpoint middleware component layout query cursor lock timer retry job "
+    "pipeline fixture snapshot lexer iterator factory validator dashboard table modal menu router store reducer hook plugin "
+    "bridge proxy"
+)
+REASONS = _words(
+    "after timeouts|for guests|on Windows|in the nightly build|without a lock|before the release|again|for large files|in Safari|"
+    "with two tenants|under load|when offline|on first start|for the demo|behind a proxy|after the upgrade|in strict mode",
+    "|",
+)
+WORDS = _words(
+    "the of and to in is that for it as was with be by on not he this are or from at which but have an had they you were their "
+    "one all we can her has there been if more when will would who so no what up said about than into them could function "
+    "returns value error file line test module import class call cache queue request response server client token session "
+    "index path name list"
+)
 
 
 def title(random: Random, number: int) -> str:
     """A title as an agent makes it. Not unique, like real ones, but for some with an issue's number."""
-    text = f"{random.choice(VERBS)} {random.choice(THINGS)} {random.choice(REASONS)}"
+    text = f"{random.choice(VERBS)} {random.choice(SUBJECTS)} {random.choice(PARTS)} {random.choice(REASONS)}"
     return f"{text} (#{number})" if number % 3 == 0 else text
 
 
@@ -41,11 +57,11 @@ def tool_output(random: Random, characters: int) -> str:
     lines: list[str] = []
     size = 0
     while size < characters:
-        kind = random.random()
+        kind, word = random.random(), random.choice(WORDS)
         if kind < 0.5:
-            line = f"src/{random.choice(WORDS)}/{random.choice(WORDS)}_{random.randrange(1000)}.py:{random.randrange(900)}:\tdef {random.choice(WORDS)}(self):"
+            line = f"src/{word}/{random.choice(WORDS)}_{random.randrange(1000)}.py:{random.randrange(900)}:\tdef {word}(self):"
         elif kind < 0.9:
-            line = f'{random.randrange(10**9):>12} "{random.choice(WORDS)}": {{"id": {random.randrange(10**6)}, "ok": true}}, // {prose(random, 40)}'
+            line = f'{random.randrange(10**9):>12} "{word}": {{"id": {random.randrange(10**6)}}}, // {prose(random, 40)}'
         else:
             line = f"✓ {prose(random, 60)} → {random.random():.6f} ms"
         lines.append(line)

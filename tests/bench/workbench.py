@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Generator
@@ -56,6 +57,14 @@ class Workbench:
         named = [(session.title, session.session_id) for session in self.logs.sessions]
         path.write_text(json.dumps([text for typed in typed_queries(named, _KEYSTROKES) for text in typed]))
         return path
+
+    def forget_pages(self) -> None:
+        """Take the logs out of the page cache."""
+        os.sync()
+        for session in self.logs.sessions:
+            descriptor = os.open(session.path, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
 
     @contextmanager
     def serving(self, name: str = "server", **settings: str) -> Generator[ChildServer]:
