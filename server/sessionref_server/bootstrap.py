@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ _MAX_QUEUED_JOBS = 4096
 _WORKER_MEMORY_LIMIT_BYTES = 512 * 1024 * 1024
 _WORKER_GRACE_SECONDS = 0.5
 _SWEEP_SECONDS = 3600.0
+_STUCK_SECONDS = 3.0  # what a shutdown may take besides the drain; it takes tenths of a second unless storage hangs
 _DAY_SECONDS = 86_400.0
 _MIB = 1024 * 1024
 
@@ -94,6 +96,7 @@ async def serve(config: Config, *, announce: Callable[[ServerStarted], None]) ->
         LOGGER.info("serving", extra={"version": __version__, "listening": ",".join(application.server.addresses)})
         await _announce_until(stop, application, announce)
         LOGGER.info("shutting down")
+        _leave_at_the_latest(config.calls_drain_seconds + _STUCK_SECONDS)
         await _stop_or_hurry(application.server, config.calls_drain_seconds, hurry)
     return 0
 
@@ -168,6 +171,13 @@ def cache_folder(config: Config) -> Path:
 def _on_signals(act: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, act)
+
+
+def _leave_at_the_latest(seconds: float) -> None:
+    """End the process then, whatever waits for storage that does not answer: Python would wait for such a thread for ever."""
+    timer = threading.Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 async def _announce_until(stop: asyncio.Event, application: Application, announce: Callable[[ServerStarted], None]) -> None:

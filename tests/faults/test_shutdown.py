@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -24,6 +25,7 @@ from sessionref.v1.session_reference_service_pb2 import (
     SearchCandidatesRequest,
 )
 from sessionref.v1.session_reference_service_pb2_grpc import SessionReferenceServiceStub
+from sessionref_server.config import SOURCE_NAMES
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -196,6 +198,33 @@ def test_a_signal_during_the_first_scan_ends_the_server_with_exit_code_0(tmp_pat
         process.terminate()
         assert process.wait(20) == 0
         assert "Traceback" not in process.stderr.read()
+
+
+WITH_A_STUCK_THREAD = """
+import asyncio, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from sessionref_server import bootstrap, config
+
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+flags = dict(argument.split("=") for argument in sys.argv[1:])
+server = bootstrap.serve(config.load_config(flags=flags)[0], announce=lambda _: print("ready", flush=True))
+sys.exit(asyncio.run(server))
+"""
+
+
+def test_a_thread_that_waits_for_storage_for_ever_does_not_keep_the_process(tmp_path: Path) -> None:
+    flags = [
+        f"listen.addresses=unix:{tmp_path}/s",
+        f"cache.folder={tmp_path}",
+        f"spill.folder={tmp_path}",
+        "calls.drain_seconds=0",
+    ]
+    flags += [f"sources.{name}.enabled=no" for name in SOURCE_NAMES]
+    with subprocess.Popen([sys.executable, "-c", WITH_A_STUCK_THREAD, *flags], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.terminate()
+        assert process.wait(20) == 0
 
 
 async def code_of_info(stub: SessionReferenceServiceStub) -> grpc.StatusCode:
