@@ -36,7 +36,7 @@ def main() -> int:
         for name in arguments.names or MEASURES:
             print(f"\n## {name}", flush=True)
             import_module(f"tests.bench.{MEASURES[name]}").measure(bench)
-            report.save()
+            report.save(whole=not arguments.names)
     finally:
         bench.close()
     missed, seconds = report.missed(), time.perf_counter() - begun

@@ -78,10 +78,10 @@ class Report:
         figure.savefig(FOLDER / f"{name}.png", dpi=110)
         plt.close(figure)
 
-    def save(self) -> None:
-        """Write the JSON; figures of earlier runs that were not measured now stay."""
+    def save(self, *, whole: bool) -> None:
+        """Write the JSON. ``whole``: all was measured; otherwise figures of earlier runs stay beside those of this one."""
         path = FOLDER / "figures.json"
-        earlier = json.loads(path.read_bytes())["figures"] if path.exists() else []
+        earlier = json.loads(path.read_bytes())["figures"] if path.exists() and not whole else []
         measured = {figure.name for figure in self.figures}
         kept = [figure for figure in earlier if figure["name"] not in measured]
         document = {"machine": _machine(), "figures": [*kept, *map(asdict, self.figures)]}
