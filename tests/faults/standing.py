@@ -1,11 +1,11 @@
-"""What a process holds at a moment: the same before and after, or something was left behind."""
+"""What a process holds at a moment: more afterwards than before means that something was left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from faults.server_process import children_of
@@ -35,13 +35,22 @@ def standing() -> Standing:
     )
 
 
-async def settled(expected: Standing) -> Standing:
-    """The standing, once it is as expected or has not become so for seconds: what was cancelled may still be leaving."""
+async def left_behind(before: Standing) -> dict[str, int]:
+    """What there is more than before, once there is nothing or there has been something for seconds: what was cancelled may
+    still be leaving.
+    """
+    more = _more_than(before)
     for _ in range(500):
-        if standing() == expected:
+        if not more:
             break
         await asyncio.sleep(0.01)
-    return standing()
+        more = _more_than(before)
+    return more
+
+
+def _more_than(before: Standing) -> dict[str, int]:
+    now, then = asdict(standing()), asdict(before)
+    return {name: number - then[name] for name, number in now.items() if number > then[name]}
 
 
 async def threads_free(served: Served) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 import pytest
 from faults.long_logs import BUDGET, write_dsh_log
-from faults.standing import settled, standing, threads_free
+from faults.standing import left_behind, standing, threads_free
 from faults.suspensions import Suspensions
 from rpc.served import Serve, Served
 from sessionref.v1 import reference_pb2
@@ -136,7 +136,7 @@ async def test_a_storm_of_cancels_leaves_nothing_and_loses_nothing(
         before = standing()
         await storm.rage(STORM_CALLS, typical_seconds)
         await threads_free(served)
-        assert await settled(before) == before
+        assert await left_behind(before) == {}
         saved = owners(spill)
         told = answered - {target for target in answered if target.startswith("warm")}
         # A cancel that crosses the whole answer on the wire comes too late for the server to know of it.
@@ -180,7 +180,7 @@ async def test_a_cancel_at_every_point_publishes_nothing_and_leaves_nothing(
             task = asyncio.create_task(suspensions.run(prepare(a_call(f"target-{point}", references))))
             (result,) = await asyncio.gather(task, return_exceptions=True)
             await threads_free(served)
-            assert await settled(before) == before
+            assert await left_behind(before) == {}
             if isinstance(result, Prepared):
                 break
             assert isinstance(result, asyncio.CancelledError)
@@ -234,7 +234,7 @@ async def test_a_cancel_while_a_file_gets_its_name_is_never_both_cancelled_and_v
                 await threads_free(served)
             assert await call.code() == grpc.StatusCode.CANCELLED
             assert owners(spill) == warm
-        assert await settled(before) == before
+        assert await left_behind(before) == {}
         answer = await served.prepare(*SOURCES, target="target-0")
         assert len(answer.additional_context.omissions) == len(SOURCES)
         await assert_all_read_back(served, {"target-0": answer})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fakes.call_context import AbortedError, CallContext
 from fakes.shelf_session_source import ShelfSessionSource
 from fakes.window_catalogue import WindowCatalogue
 from faults.long_logs import BUDGET, write_dsh_log
-from faults.standing import settled, standing, threads_free
+from faults.standing import left_behind, standing, threads_free
 from rpc.failures import Failure, failure_of
 from rpc.served import Serve, Served
 from sessionref.v1 import reference_pb2
@@ -74,7 +75,7 @@ async def test_two_hundred_calls_to_storage_that_stalls_end_at_their_deadline_an
             calls = [served.stub.Prepare(request("source"), timeout=DEADLINE_SECONDS) for _ in range(50)]
             assert set(await asyncio.gather(*map(code_of, calls))) == {grpc.StatusCode.DEADLINE_EXCEEDED}
         await handlers_gone(served)
-        assert await settled(before) == before
+        assert await left_behind(before) == {}
 
 
 async def test_the_servers_own_limit_is_told_as_a_passed_deadline(serve: Serve) -> None:
@@ -115,12 +116,12 @@ async def test_streams_nobody_reads_are_left_by_their_handlers_at_the_servers_ow
         await handlers_gone(served)
         # A caller who begins to read gets what was on its way, and then learns why there is no more.
         assert [await rest_of(stream) for stream in streams] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 10
-        assert await settled(before) == before
+        assert await left_behind(before) == {}
         deadlines = [served.stub.ReadSnapshot(wanted, timeout=0.3) for _ in range(10)]
         await asyncio.gather(*(stream.read() for stream in deadlines))
         assert {await stream.code() for stream in deadlines} == {grpc.StatusCode.DEADLINE_EXCEEDED}
         await handlers_gone(served)
-        assert await settled(before) == before
+        assert await left_behind(before) == {}
         assert len(await served.read_snapshot(saved.locator, "target")) == saved.size_bytes
     assert [record.getMessage() for record in caplog.records if record.levelname in {"WARNING", "ERROR"}] == []
 
@@ -133,3 +134,35 @@ async def rest_of(stream: grpc.aio.UnaryStreamCall) -> grpc.StatusCode:
     except grpc.aio.AioRpcError:
         pass
     return await stream.code()
+
+
+CLIENT = """
+import sys, time, grpc
+from sessionref.v1.session_reference_service_pb2 import ReadSnapshotRequest
+from sessionref.v1.session_reference_service_pb2_grpc import SessionReferenceServiceStub
+
+stub = SessionReferenceServiceStub(grpc.insecure_channel(sys.argv[1]))
+stream = stub.ReadSnapshot(ReadSnapshotRequest(locator=sys.argv[2], owner_session_id="target", chunk_bytes=1000))
+next(stream)
+print("reading", flush=True)
+time.sleep(600)
+"""
+
+
+async def test_clients_killed_in_the_middle_of_a_stream_leave_no_handler(serve: Serve, tmp_path: Path) -> None:
+    write_dsh_log(tmp_path / "dsh", "long", messages=2000, message_bytes=8000)
+    async with serve({"dsh": tmp_path / "dsh"}, **BUDGET) as served:
+        saved = (await served.prepare("long", target="target")).additional_context.omissions[0].saved
+        await threads_free(served)
+        before = standing()
+        command = [sys.executable, "-c", CLIENT, served.application.server.addresses[0], saved.locator]
+        clients = [await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE) for _ in range(5)]
+        for client in clients:
+            assert client.stdout is not None
+            assert await client.stdout.readline() == b"reading\n"
+        assert len(served.application.server.calls._running) == 5
+        for client in clients:
+            client.kill()
+            await client.wait()
+        await handlers_gone(served)
+        assert await left_behind(before) == {}

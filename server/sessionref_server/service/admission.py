@@ -41,13 +41,19 @@ class Admission:
         finally:
             self._waiting -= 1
         self._running += 1
-        begun = monotonic()
+        begun, ended_well = monotonic(), False
         try:
             yield
+            ended_well = True
         finally:
             self._running -= 1
             self._free.release()
-            self._typical_seconds += _SMOOTHING * (monotonic() - begun - self._typical_seconds)
+            self._learn(monotonic() - begun, ended_well=ended_well)
+
+    def _learn(self, seconds: float, *, ended_well: bool) -> None:
+        """Adjust what is expected. A call that failed or was cancelled shows how long calls take at least, never how short."""
+        if ended_well or seconds > self._typical_seconds:
+            self._typical_seconds += _SMOOTHING * (seconds - self._typical_seconds)
 
     def _refuse_if_hopeless(self, remaining_seconds: float | None) -> None:
         ahead = self._running + self._waiting - self.max_concurrent + 1
