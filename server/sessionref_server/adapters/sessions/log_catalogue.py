@@ -25,7 +25,9 @@ SWEEP_SECONDS = 30.0
 ROUND_SECONDS = 0.25
 """Changes are taken up at most this often; a log that is appended to all the time is read again no more often."""
 MAX_SWEEP_SHARE = 0.25
-"""Sweeps that changes call for take at most this part of the time, however large the folders are."""
+"""Sweeps that changes call for take about this part of the time ..."""
+MAX_SWEEP_PAUSE_SECONDS = 0.4
+"""... unless that would hide a new log for a second, as after a look at folders that are large or slow."""
 MAX_NAMED_LOGS = 64
 """Logs read out of turn because their path holds the id somebody asks for."""
 
@@ -81,11 +83,13 @@ class LogCatalogue:
     async def sweep(self) -> None:
         """Look at all roots now and take up what is found."""
         async with self._looking:
-            started = _now()
             self._sweep_due = False
             await self._take_titles()
-            await self._take_survey(await self._in_thread(self._surveyor.survey, self.heads.table.files()))
-            self._sweep_not_before = _now() + (_now() - started) / MAX_SWEEP_SHARE
+            started = _now()
+            survey = await self._in_thread(self._surveyor.survey, self.heads.table.files())
+            # What is done with the findings counts for nothing: it is much at the first sweep, and next to nothing later.
+            self._sweep_not_before = _now() + sweep_pause_seconds(_now() - started)
+            await self._take_survey(survey)
 
     async def locate(self, session_id: SessionId) -> tuple[SessionHead, LogFile] | None:
         """The log that holds a session, also while the first logs are still being read."""
@@ -213,6 +217,11 @@ class LogCatalogue:
 
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
+
+def sweep_pause_seconds(sweep_seconds: float) -> float:
+    """How long after a sweep the next one has to wait that a change calls for."""
+    return min(sweep_seconds * (1 / MAX_SWEEP_SHARE - 1), MAX_SWEEP_PAUSE_SECONDS)
 
 
 def _now() -> float:
