@@ -40,6 +40,13 @@ MAX_REQUEST_BYTES: Final = 4_194_304
 MAX_TEXTS: Final = 1_000
 """Most texts in one ParseMentions."""
 
+MAX_CONTENT_BLOCKS: Final = 1_000
+"""Most content blocks in one Prepare. Nobody's message has a thousand."""
+MAX_LISTED_REFERENCES: Final = 1_000
+"""Most references listed in one Prepare, repetitions included; far fewer distinct ones are allowed."""
+MAX_NAMED_SOURCES: Final = 100
+"""Most sources or domains one search may name, repetitions included."""
+
 MAX_FILE_MENTIONS: Final = 1_000
 """File mentions reported for one text. They are hints by form only, and nobody types a thousand."""
 MAX_MENTIONED_PATH_CHARACTERS: Final = 4_096

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
+from sessionref_server.domain.label import clean_label
+
 SessionId = NewType("SessionId", str)
 """The id a host uses on the wire: the native id for dsh, ``<source>:<native id>`` for every other source."""
 
@@ -50,7 +52,9 @@ class SessionHead:
     subagent_label: str | None = None
     """Label the subagent was created with; ``None`` when none is recorded. An empty one counts."""
     cwd: str | None = None
-    """Working directory exactly as recorded."""
+    """Working directory exactly as recorded: what searches match and workspaces are told apart by."""
+    shown_cwd: str | None = None
+    """The directory as others may see it, when that is not as it was recorded: without secrets and control characters."""
     created_at_ms: int = 0
     updated_at_ms: int | None = None
     """Time of the last message, not of the last write."""
@@ -63,8 +67,8 @@ class SessionHead:
 
     @property
     def label(self) -> str:
-        """Latest title, else the session id."""
-        return self.title if self.title is not None else self.session_id
+        """Latest title, else the session id; one clean line either way."""
+        return self.title if self.title is not None else clean_label(self.session_id)
 
     @property
     def display_title(self) -> str:

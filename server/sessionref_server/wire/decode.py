@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sessionref.v1 import candidate_pb2, reference_pb2
 from sessionref.v1 import session_reference_service_pb2 as service_pb2
 
-from sessionref_server.domain.errors import InvalidReferenceError, InvalidRequestError
+from sessionref_server.domain.errors import InvalidReferenceError, InvalidRequestError, TooManyReferencesError
 from sessionref_server.domain.limits import (
     MAX_CANDIDATES,
+    MAX_CONTENT_BLOCKS,
+    MAX_LISTED_REFERENCES,
+    MAX_NAMED_SOURCES,
     MAX_QUERY_BYTES,
     MAX_SNAPSHOT_CHUNK_BYTES,
     MAX_TEXTS,
@@ -30,8 +33,10 @@ _INCLUDE_SUBAGENTS = {
 }
 
 
-def domains(requested: Iterable[int]) -> frozenset[int]:
+def domains(requested: Sequence[int]) -> frozenset[int]:
     """Domains a search wants; none named means both."""
+    if len(requested) > MAX_NAMED_SOURCES:
+        raise InvalidRequestError(f"more than {MAX_NAMED_SOURCES} domains", field="domains")
     known = {domain for domain in requested if domain in (FILES, SESSIONS)}
     return frozenset(known or (FILES, SESSIONS))
 
@@ -48,9 +53,16 @@ def session_query(request: service_pb2.SearchCandidatesRequest, default_limit: i
         target_cwd=request.target.cwd if request.target.HasField("cwd") else None,
         limit=_limit(request, default_limit),
         text=_query(request.query),
-        sources=tuple(request.sources),
+        sources=_sources(request.sources),
         subagents=_include_subagents(request.subagents),
     )
+
+
+def _sources(named: Sequence[str]) -> tuple[str, ...]:
+    """The sources a search names, each once."""
+    if len(named) > MAX_NAMED_SOURCES:
+        raise InvalidRequestError(f"more than {MAX_NAMED_SOURCES} sources", field="sources")
+    return tuple(dict.fromkeys(named))
 
 
 def _limit(request: service_pb2.SearchCandidatesRequest, default: int) -> int:
@@ -74,6 +86,11 @@ def _include_subagents(visibility: int) -> bool | None:
 
 def prepare_call(request: service_pb2.PrepareRequest) -> PrepareCall:
     """A Prepare request."""
+    if len(request.content) > MAX_CONTENT_BLOCKS:
+        raise InvalidRequestError(f"more than {MAX_CONTENT_BLOCKS} content blocks", field="content")
+    if len(request.references) > MAX_LISTED_REFERENCES:
+        count = len(request.references)
+        raise TooManyReferencesError("far too many references are listed", count=count, maximum=MAX_LISTED_REFERENCES)
     return PrepareCall(
         target=_target(request.target),
         content=tuple(_content(block, index) for index, block in enumerate(request.content)),

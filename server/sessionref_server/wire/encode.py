@@ -143,7 +143,7 @@ def _session(head: SessionHead, *, same_workspace: bool) -> candidate_pb2.Sessio
         session_id=head.session_id,
         label=head.label,
         display_title=title,
-        cwd=head.cwd,
+        cwd=head.cwd if head.shown_cwd is None else head.shown_cwd,
         same_workspace=same_workspace,
         created_at_ms=head.created_at_ms,
         mention=format_mention(head.session_id, title),

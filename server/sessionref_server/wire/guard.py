@@ -9,19 +9,24 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from time import monotonic
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from google.rpc.status_pb2 import Status
-from grpc.aio import ServicerContext
+from grpc.aio import InternalError, ServicerContext
 
 from sessionref_server.domain.errors import CancelledCallError, SessionReferenceError, ShuttingDownError
 from sessionref_server.telemetry import LOGGER
+from sessionref_server.wire.malformed import refuse_malformed
 from sessionref_server.wire.status import CODES, DETAILS_KEY, REQUEST_ID_KEY, internal_status, status_of
 
 Context = ServicerContext[Any, Any]
 T = TypeVar("T")
+
+_LATE = "the deadline passed"
+_FAREWELL_SECONDS = 0.25
+"""How long a handler waits for its failure to be sent. A caller that reads nothing must not hold it."""
 
 _MAX_REQUEST_ID_CHARACTERS = 64
 _REQUEST_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -88,20 +93,19 @@ def guarded(method: Callable[[Any, Any, Context], Awaitable[Any]]) -> Any:  # no
         assert task is not None  # noqa: S101 - grpc.aio runs each handler in a task
         try:
             servicer.calls.enter(task)
-            return await _within_limit(method(servicer, request, context), servicer.calls, context)
+            refuse_malformed(request)
+            return await _within_limit(partial(method, servicer, request, context), servicer.calls, context)
         except asyncio.CancelledError:
             if task.cancelling() and not servicer.calls.ending:
                 raise
             while task.uncancel():
                 pass
             await _end(context, _status_of_foreign_cancel(servicer.calls, request_id), request_id)
-        except SessionReferenceError as error:
-            await _end(context, status_of(error), request_id)
-        except TimeoutError:
-            await _end(context, status_of(CancelledCallError("the deadline passed", deadline_exceeded=True)), request_id)
-        except Exception:  # noqa: BLE001 - the border: nothing leaks from an unknown failure
-            LOGGER.exception("unexpected failure", extra={"request_id": request_id, "method": method.__name__})
-            await _end(context, internal_status(request_id), request_id)
+        except InternalError:
+            # Core could not send: the caller has left, and the cancellation that says so is still on its way.
+            raise asyncio.CancelledError from None
+        except Exception as error:  # noqa: BLE001 - the border: nothing leaks from an unknown failure
+            await _end(context, _status_of_failure(error, request_id, method.__name__), request_id)
         finally:
             servicer.calls.leave(task)
 
@@ -109,14 +113,30 @@ def guarded(method: Callable[[Any, Any, Context], Awaitable[Any]]) -> Any:  # no
     return call
 
 
-async def _within_limit(work: Awaitable[T], calls: Calls, context: Context) -> T:
+async def _within_limit(work: Callable[[], Awaitable[T]], calls: Calls, context: Context) -> T:
+    """Begin and do the work, unless its time is over already. Raises CancelledCallError when the time is over."""
     # The stubs forget that a call may have no deadline.
     remaining = cast("float | None", context.time_remaining())
     seconds = calls.max_seconds if remaining is None else min(remaining, calls.max_seconds)
     end = monotonic() + seconds
     remaining_seconds.set(lambda: end - monotonic())
-    async with asyncio.timeout(seconds):
-        return await work
+    if seconds <= 0:
+        raise CancelledCallError(_LATE, deadline_exceeded=True)
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work()
+    except TimeoutError:
+        if limit.expired():
+            raise CancelledCallError(_LATE, deadline_exceeded=True) from None
+        raise
+
+
+def _status_of_failure(error: Exception, request_id: str, method_name: str) -> Status:
+    if isinstance(error, SessionReferenceError):
+        return status_of(error)
+    LOGGER.exception("unexpected failure", extra={"request_id": request_id, "method": method_name})
+    return internal_status(request_id)
 
 
 def _status_of_foreign_cancel(calls: Calls, request_id: str) -> Status:
@@ -129,7 +149,12 @@ def _status_of_foreign_cancel(calls: Calls, request_id: str) -> Status:
 
 async def _end(context: Context, status: Status, request_id: str) -> NoReturn:
     metadata = ((DETAILS_KEY, status.SerializeToString()), (REQUEST_ID_KEY, request_id))
-    await context.abort(CODES[status.code], status.message, metadata)
+    try:
+        async with asyncio.timeout(_FAREWELL_SECONDS):
+            await context.abort(CODES[status.code], status.message, metadata)
+    except (InternalError, TimeoutError):
+        # The caller has left, or reads nothing of what it was sent before; in that case gRPC keeps the status until it does.
+        raise asyncio.CancelledError from None
 
 
 def _request_id(context: Context) -> str:

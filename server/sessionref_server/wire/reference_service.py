@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from time import monotonic
 
 from sessionref.v1 import session_reference_service_pb2 as service_pb2
 from sessionref.v1.session_reference_service_pb2_grpc import SessionReferenceServiceServicer
@@ -23,10 +21,6 @@ from sessionref_server.wire.status import status_of
 
 _FIRST_SCAN_PATIENCE_SECONDS = 2.0
 """How long a search goes on sending better batches while the first scan of a source runs."""
-
-
-_OnDone = Callable[[Callable[[Context], None]], None]
-"""What ``add_done_callback`` really takes; the stubs have a protocol no function fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,27 +46,33 @@ class ReferenceService(SessionReferenceServiceServicer):
         self._spill = spill
 
     @guarded
-    async def SearchCandidates(self, request: service_pb2.SearchCandidatesRequest, context: Context) -> None:  # noqa: N802
-        """Stream the batches of one query. What is ready goes first; a malformed request fails whatever domain it is for."""
+    async def SearchCandidates(self, request: service_pb2.SearchCandidatesRequest, context: Context) -> bytes:  # noqa: N802
+        """Stream the batches of one query; the last one is returned, the others are written.
+
+        What is ready goes first; a malformed request fails whatever domain it is for.
+        """
         wanted = decode.domains(request.domains)
         query = decode.session_query(request, self._facts.session_candidates)
         self._catalog.check_names(query.sources)
+        files = b""
         if decode.FILES in wanted:
-            status = status_of(NotServedError("file candidates are not in this release"))
-            await context.write(encode.failed_files_batch(status))
-        if decode.SESSIONS in wanted:
-            await self._search_sessions(query, context)
+            files = encode.failed_files_batch(status_of(NotServedError("file candidates are not in this release")))
+        if decode.SESSIONS not in wanted:
+            return files
+        if files:
+            await context.write(files)
+        return await self._search_sessions(query, context)
 
-    async def _search_sessions(self, query: SessionQuery, context: Context) -> None:
-        loop = asyncio.get_running_loop()
-        patience_ends = loop.time() + min(_FIRST_SCAN_PATIENCE_SECONDS, remaining_seconds.get()() / 2)
+    async def _search_sessions(self, query: SessionQuery, context: Context) -> bytes:
+        patience_ends = monotonic() + min(_FIRST_SCAN_PATIENCE_SECONDS, remaining_seconds.get()() / 2)
         while True:
             result = self._catalog.search(query)
-            waiting = not result.complete and loop.time() < patience_ends
-            await context.write(encode.sessions_batch(result.found, result.checks, partial=waiting))
+            waiting = not result.complete and monotonic() < patience_ends
+            batch = encode.sessions_batch(result.found, result.checks, partial=waiting)
             if not waiting:
-                return
-            await self._catalog.wait_change(patience_ends - loop.time())
+                return batch
+            await context.write(batch)
+            await self._catalog.wait_change(min(patience_ends - monotonic(), result.better_within_seconds), result.state)
 
     @guarded
     async def CompleteMentions(self, request_iterator: object, context: Context) -> None:  # noqa: ARG002, N802
@@ -80,12 +80,14 @@ class ReferenceService(SessionReferenceServiceServicer):
         raise NotServedError("CompleteMentions is not in this release")
 
     @guarded
-    async def Prepare(self, request: service_pb2.PrepareRequest, context: Context) -> service_pb2.PrepareResponse:  # noqa: N802
-        """Prepare one message."""
+    async def Prepare(self, request: service_pb2.PrepareRequest, context: Context) -> None:  # noqa: N802
+        """Prepare one message. A caller that leaves while the answer is being sent was told of nothing either."""
         result = await self._prepare.prepare(decode.prepare_call(request), remaining_seconds.get()())
-        # A caller that leaves while the answer is being sent was told of nothing either.
-        cast("_OnDone", context.add_done_callback)(lambda call: None if call.done() else result.undo())
-        return encode.prepared(result)
+        try:
+            await context.write(encode.prepared(result))
+        except BaseException:
+            result.undo()
+            raise
 
     @guarded
     async def ParseMentions(  # noqa: N802

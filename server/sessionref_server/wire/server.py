@@ -21,6 +21,7 @@ from sessionref_server.domain.limits import MAX_REQUEST_BYTES
 from sessionref_server.wire.guard import Calls
 from sessionref_server.wire.hang_up import hang_up
 from sessionref_server.wire.listen import Listener, make_room
+from sessionref_server.wire.malformed import TolerantHandlers
 from sessionref_server.wire.reference_service import ReferenceService
 from sessionref_server.wire.store_service import StoreService
 
@@ -37,12 +38,16 @@ _FAREWELL_SECONDS = 0.1
 """Last answers get out in this time, and callers who are still busy here are told to go elsewhere."""
 
 _MINUTE_MS = 60_000
+_AGE_GRACE_MS = 5_000
+"""How much longer than a call may take the calls of an aged connection are left alone."""
 OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
     ("grpc.max_send_message_length", 16 * MAX_REQUEST_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 100),
     ("grpc.max_connection_idle_ms", 10 * _MINUTE_MS),
+    # What a caller that never reads was sent stays in memory as long as its connection.
+    ("grpc.max_connection_age_ms", 30 * _MINUTE_MS),
     ("grpc.keepalive_time_ms", 2 * _MINUTE_MS),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
@@ -62,7 +67,7 @@ class _WithoutRegisteredMethods:
 
     def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
         """Handlers found by name at each call."""
-        self._server.add_generic_rpc_handlers(tuple(handlers))
+        self._server.add_generic_rpc_handlers(tuple(map(TolerantHandlers, handlers)))
 
     def add_registered_method_handlers(self, service_name: str, handlers: Any) -> None:  # noqa: ANN401
         """The same handlers once more; not wanted."""
@@ -100,9 +105,10 @@ async def start_server(
     Raises:
         InvalidConfigError: an address cannot be used.
     """
-    server = grpc.aio.server(options=OPTIONS)
+    grace_ms = int(calls.max_seconds * 1000) + _AGE_GRACE_MS
+    server = grpc.aio.server(options=(*OPTIONS, ("grpc.max_connection_age_grace_ms", grace_ms)))
     plain: Any = _WithoutRegisteredMethods(server)
-    plain.add_generic_rpc_handlers((_search_handler(reference),))
+    plain.add_generic_rpc_handlers((_own_handlers(reference),))
     add_SessionReferenceServiceServicer_to_server(reference, plain)
     add_SessionStoreServiceServicer_to_server(StoreService(calls), plain)
     servicer = _health_aio.HealthServicer()
@@ -117,12 +123,22 @@ async def start_server(
     return Server(grpc_server=server, health=servicer, calls=calls, addresses=addresses)
 
 
-def _search_handler(reference: ReferenceService) -> grpc.GenericRpcHandler:
-    """SearchCandidates, whose responses are bytes already. Added first, it goes before the generated handler of that name."""
-    handler: Any = grpc.unary_stream_rpc_method_handler(  # pyright: ignore[reportUnknownVariableType] - no serializer, no type
+def _own_handlers(reference: ReferenceService) -> grpc.GenericRpcHandler:
+    """Handlers that differ from the generated ones of their names. Added first, they go before those.
+
+    SearchCandidates gives bytes, and its last batch as the result of a unary call, on the wire the end of a stream: batch and
+    status then travel together, which saves a tenth of a call. Prepare is a stream of one response, on the wire a unary call:
+    this way the method sees whether its answer could be sent.
+    """
+    search: Any = grpc.unary_unary_rpc_method_handler(  # pyright: ignore[reportUnknownVariableType] - no serializer, no type
         reference.SearchCandidates, request_deserializer=reference_pb2.SearchCandidatesRequest.FromString
     )
-    return grpc.method_handlers_generic_handler(SERVICE_NAMES[0], {"SearchCandidates": handler})
+    prepare: Any = grpc.unary_stream_rpc_method_handler(
+        reference.Prepare,
+        request_deserializer=reference_pb2.PrepareRequest.FromString,
+        response_serializer=reference_pb2.PrepareResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler(SERVICE_NAMES[0], {"SearchCandidates": search, "Prepare": prepare})
 
 
 def _bind(server: grpc.aio.Server, listener: Listener) -> str:

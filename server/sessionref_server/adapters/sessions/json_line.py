@@ -11,6 +11,9 @@ from typing import Any, cast
 import orjson
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_OBJECT_START = re.compile(rb'[ \t\r\n]*(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*["}]')
+_LENIENCE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\xef\xbb\xbf|NaN|Infinity|[eE]\+?[0-9]{2}")
+"""What the lenient parser can read and the fast one cannot: surrogates, a byte order mark, numbers that are none or too large."""
 _MAX_TIME_CHARACTERS = 64
 _MAX_EPOCH_MS = 253_402_300_799_999
 """Last millisecond of the year 9999, which is also the last one ISO 8601 dates can say."""
@@ -23,26 +26,33 @@ _MICROSECONDS_BELOW = 100_000_000_000_000_000
 def parse_json_line(line: bytes) -> dict[str, Any] | None:
     """Parse one complete line.
 
-    What the fast parser refuses goes to the standard library: lone surrogates become U+FFFD, ``NaN``, ``Infinity`` and numbers
-    too large for a double become ``None``. Returns ``None`` for bad JSON, bad UTF-8, nesting past the parsers' limits (about
-    1,000), and for anything but an object.
+    What the fast parser refuses goes to the standard library where that can help: lone surrogates become U+FFFD, ``NaN``,
+    ``Infinity`` and numbers too large for a double become ``None``. Returns ``None`` for bad JSON, bad UTF-8, nesting past the
+    parsers' limits (about 1,000), and for anything but an object. What is plainly no object costs no parsing at all: a hostile
+    log may hold millions of such lines.
     """
+    if line[:2] != b'{"' and _OBJECT_START.match(line) is None:
+        return None
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        value = _parse_slowly(line)
-    return cast("dict[str, Any]", value) if type(value) is dict else None
+        value = None
+    else:
+        return cast("dict[str, Any]", value) if type(value) is dict else None
+    return _parse_slowly(line) if _LENIENCE.search(line) else None
 
 
-def _parse_slowly(line: bytes) -> object:
+def _parse_slowly(line: bytes) -> dict[str, Any] | None:
     """Parse with the lenient parser, then write valid JSON and parse that, so that one code path cleans every string."""
     try:
         # ValueError covers bad JSON, bad UTF-8 and integers of thousands of digits.
         text = line.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
         value = json.loads(text, parse_constant=_nothing, parse_float=_finite)
-        return orjson.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+        text = _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))
+        value = orjson.loads(text)
     except (ValueError, RecursionError, MemoryError):
         return None
+    return cast("dict[str, Any]", value) if type(value) is dict else None
 
 
 def _nothing(_: str) -> None:

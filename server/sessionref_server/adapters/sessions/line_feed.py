@@ -2,7 +2,7 @@
 
 Lines end at LF and nowhere else; one CR before it is dropped. Blank lines are skipped. A line over the cap is dropped while
 it is read. A run of NUL bytes (what a file system leaves after a power cut) counts as one damaged line; whole records around
-it are kept.
+it are kept. A log of hardly anything but line ends is given up, since each of millions of lines would cost as much as a record.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ from sessionref_server.adapters.sessions.marker_search import marker_finder
 TAIL_BYTES = 64 * 1024
 """The last bytes of a log that a head fold is always fed."""
 
+FLOOD_FROM_LINES = 100_000
+FLOOD_LINE_BYTES = 16
+"""A log of more lines than that, which on average are shorter than this, holds no records: the shortest one is longer."""
+
 _STUB_BYTES = 64
 _NUL_RUN = re.compile(rb"\0+")
+_EMPTY_LINES = re.compile(rb"[\r\n]*")
+
+
+class LineFloodError(Exception):
+    """The log is millions of tiny lines; the message is one sentence of ours."""
 
 
 class LineFold(Protocol):
@@ -82,11 +91,26 @@ class LineFeeder:
         self._held_bytes = 0
         self._overlong = False
         self._stub = b""
+        self._pushed_bytes = 0
         self.fed = 0
         self.skipped = 0
 
+    @property
+    def lines(self) -> int:
+        """Lines so far that were not blank."""
+        return self.fed + self.skipped
+
     def push(self, chunk: bytes) -> None:
-        """Take the next bytes of the log."""
+        """Take the next bytes of the log. Raises LineFloodError when they are no records; nothing more may be pushed then."""
+        self._pushed_bytes += len(chunk)
+        self._push(chunk)
+        self._refuse_flood()
+
+    def _refuse_flood(self) -> None:
+        if self.lines > FLOOD_FROM_LINES and self._pushed_bytes < FLOOD_LINE_BYTES * self.lines:
+            raise LineFloodError("the log holds far too many lines for its size")
+
+    def _push(self, chunk: bytes) -> None:
         if self._held_bytes:
             end = chunk.find(b"\n")
             if end < 0:
@@ -101,18 +125,18 @@ class LineFeeder:
             self._feed_lines(chunk[:cut])
 
     def _feed_lines(self, block: bytes) -> None:
-        plain = b"\0" not in block and b"\r" not in block and len(block) <= self._line_limit_bytes
-        if plain and (taken := self._feed_block(block)) is not None:
-            self.fed += taken
-            return
-        lines = block.split(b"\n")
-        if not plain:
-            for line in lines:
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        if b"\0" in block or len(block) > self._line_limit_bytes:
+            for line in block.split(b"\n"):
                 self._feed_carefully(line)
             return
+        if (taken := self._feed_block(block)) is not None:
+            self.fed += taken
+            return
         feed = self._feed
-        for line in lines:
-            if line and not line.isspace():
+        for line in filter(None, block.split(b"\n")):
+            if not line.isspace():
                 feed(line)
                 self.fed += 1
 
@@ -189,8 +213,7 @@ class HeadFeeder(LineFeeder):
         self._finder = marker_finder(fold.marker)
         self._buffer = bytearray()
 
-    def push(self, chunk: bytes) -> None:
-        """Take the next bytes of the log."""
+    def _push(self, chunk: bytes) -> None:
         if self._overlong:
             end = chunk.find(b"\n")
             if end < 0:
@@ -235,10 +258,13 @@ class HeadFeeder(LineFeeder):
     def _feed_until_settled(self) -> None:
         buffer, start = self._buffer, 0
         while not self._fold.settled:
+            blank = _EMPTY_LINES.match(buffer, start)
+            start = blank.end() if blank else start
             end = buffer.find(b"\n", start)
             if end < 0:
                 break
             self._feed_carefully(self._copy(start, end))
+            self._refuse_flood()
             start = end + 1
         del buffer[:start]
 

@@ -89,7 +89,8 @@ class HeadFold(Protocol):
     @property
     def settled(self) -> bool:
         """Whether everything that only the beginning tells is known; from then on only lines that match ``marker`` are fed,
-        except the last 64 KiB of the log, which are always fed."""
+        except the last 64 KiB of the log, which are always fed.
+        """
         ...
 
     @property
@@ -136,7 +137,8 @@ class LogFormat(Protocol):
 
     def discover(self, root: Path) -> Iterator[LogFile]:
         """Logs below a root by names and stat only: regular files, no links followed, no file opened. Raises OSError when the
-        root itself cannot be read; an unreadable folder below it is skipped."""
+        root itself cannot be read; an unreadable folder below it is skipped.
+        """
         ...
 
     def head_fold(self, file: LogFile) -> HeadFold:

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import cast
 
 from sessionref_server.adapters.sessions.frame_feed import FrameFeed
-from sessionref_server.adapters.sessions.line_feed import HeadFeeder, LineFeeder, LineFold, MarkedFold
+from sessionref_server.adapters.sessions.line_feed import (
+    FLOOD_FROM_LINES,
+    HeadFeeder,
+    LineFeeder,
+    LineFloodError,
+    LineFold,
+    MarkedFold,
+)
 from sessionref_server.adapters.sessions.log_format import LogEnd
 from sessionref_server.adapters.sessions.zstd_frames import FrameDamageError, FrameLimits, ZstdFrames
 
@@ -91,6 +98,8 @@ class FoldReader:
         self._chunk_bytes = _HEAD_CHUNK_BYTES if is_head else _CHUNK_BYTES
         self._offset = 0
         self._probe = b""
+        self._first = self._last = b""
+        """The first and the last bytes as they were read."""
         self._identity: LogIdentity | None = None
         self._end: LogEnd | None = None
         self._spoiled = False
@@ -155,7 +164,7 @@ class FoldReader:
             latest = os.fstat(descriptor)
             if damage or self._torn_output or _same_moment(found, latest):
                 break
-            if latest.st_size < self._offset:
+            if latest.st_size < self._offset or self._rewritten(descriptor):
                 raise StaleFoldError
             found = latest
         self._probe = self._probe_of(descriptor)
@@ -164,12 +173,12 @@ class FoldReader:
 
     def _advance(self, descriptor: int, size: int) -> str:
         """Feed up to ``size``; returns why the container is damaged."""
-        if not self._zstd:
-            self._advance_plain(descriptor, size)
-            return ""
         try:
-            self._advance_zstd(descriptor, size)
-        except FrameDamageError as damage:
+            if self._zstd:
+                self._advance_zstd(descriptor, size)
+            else:
+                self._advance_plain(descriptor, size)
+        except (FrameDamageError, LineFloodError) as damage:
             return str(damage)
         return ""
 
@@ -180,8 +189,22 @@ class FoldReader:
             chunk = os.pread(descriptor, min(self._chunk_bytes, size - self._offset), self._offset)
             if not chunk:
                 raise StaleFoldError
+            self._remember_ends(chunk)
             push(chunk)
             self._offset += len(chunk)
+
+    def _remember_ends(self, chunk: bytes) -> None:
+        if len(self._first) < _PROBE_BYTES:
+            self._first = (self._first + chunk)[:_PROBE_BYTES]
+        self._last = (self._last + chunk if len(chunk) < _PROBE_BYTES else chunk)[-_PROBE_BYTES:]
+
+    def _rewritten(self, descriptor: int) -> bool:
+        """Whether other bytes than those that were read stand there now: the log changed, and not by growing alone."""
+        if self._zstd:
+            return False  # what does not belong together does not decompress
+        first = os.pread(descriptor, len(self._first), 0)
+        last = os.pread(descriptor, len(self._last), self._offset - len(self._last))
+        return (first, last) != (self._first, self._last)
 
     def _advance_zstd(self, descriptor: int, size: int) -> None:
         position = self._offset
@@ -200,6 +223,8 @@ class FoldReader:
                     self._frame_feed.frame_ended()
                 else:
                     self._frame_feed.piece(piece)
+                if self._feeder.lines > FLOOD_FROM_LINES + self._offset + frames.input_bytes:
+                    raise FrameDamageError("the log expands to far too many lines")
         finally:
             self._frame_feed.finish(torn=frames.torn)
             self._offset += frames.complete_bytes

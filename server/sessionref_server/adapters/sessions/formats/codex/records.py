@@ -13,6 +13,7 @@ from sessionref_server.adapters.sessions.formats.codex.texts import (
     text_blocks,
 )
 from sessionref_server.adapters.sessions.json_line import parse_json_line
+from sessionref_server.domain.limits import MAX_SAFE_INTEGER
 from sessionref_server.domain.message import Role
 
 Payload = dict[str, Any]
@@ -128,8 +129,8 @@ class Tally:
         return fields
 
     def see_ordinal(self, ordinal: object) -> None:
-        """Remember the greatest ordinal."""
-        if type(ordinal) is int and (self.ordinal is None or ordinal > self.ordinal):
+        """Remember the greatest ordinal; one that is negative or too large for other languages is none."""
+        if type(ordinal) is int and 0 <= ordinal <= MAX_SAFE_INTEGER and (self.ordinal is None or ordinal > self.ordinal):
             self.ordinal = ordinal
 
     def _read_bare(self, kind: object, fields: Payload) -> Record | None:

@@ -34,7 +34,7 @@ def judge(file: LogFile, tally: Tally, end: LogEnd, *, spoken: bool, lacks_histo
     damaged = tally.damaged + end.skipped_lines
     if end.damage or end.torn_frame:
         # A cold rollout is one frame, written whole: a prefix of it would pass for the whole conversation.
-        return SessionStatus.DAMAGED, "the compressed log is damaged" if end.damage else "the compressed log is cut off"
+        return SessionStatus.DAMAGED, end.damage or "the compressed log is cut off"
     if not tally.recognised and not tally.silent:
         return _judge_stranger(file, tally, end, damaged)
     if not spoken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,8 +35,10 @@ from sessionref_server.adapters.sessions.log_format import LogEnd, LogFile, Surf
 from sessionref_server.domain.session import ReadingFacts, SessionStatus
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Sequence
+
+_THREAD_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What an id looks like that a sentence of ours may name: it stands outside the quoted data, where no words of a log may."""
 
 _TURN_STARTS = frozenset({"task_started", "turn_started"})
 
@@ -150,7 +153,7 @@ class CodexSurfaceFold:
         base = self._identity.history_base if transcript.needs_earlier_history else None
         status, detail = judge(self._file, self._tally, end, spoken=transcript.spoken, lacks_history=base is not None)
         if base is not None:
-            notes.insert(0, f"earlier turns are in {base}")
+            notes.insert(0, f"earlier turns are in {base if _THREAD_ID.fullmatch(base) else 'another session'}")
         if status in (SessionStatus.OK, SessionStatus.PARTIAL) and is_blank:
             status, detail = _judge_nothing_left(notes)
         return ReadingFacts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any, cast
 
@@ -10,7 +9,8 @@ from sessionref_server.adapters.sessions.formats.dsh.json_fields import fields_o
 from sessionref_server.adapters.sessions.formats.dsh.vocabulary import ASSISTANT_MESSAGE, STEERING_MESSAGE, USER_MESSAGE
 from sessionref_server.domain.message import Message, Role
 
-_MEDIA_TYPE = re.compile(r"image/[a-z0-9.+-]{1,32}")
+_MEDIA_TYPES = frozenset(f"image/{kind}" for kind in ("avif", "bmp", "gif", "heic", "jpeg", "png", "svg+xml", "tiff", "webp"))
+"""Types a sentence of ours may name: it stands outside the quoted data, where no words of a log may."""
 _CHECKPOINT_KINDS = frozenset({"compact-checkpoint", "compaction"})
 _SPOKEN = frozenset({USER_MESSAGE, ASSISTANT_MESSAGE, STEERING_MESSAGE})
 _ASSISTANT = Role.ASSISTANT
@@ -124,6 +124,6 @@ def _media_type(block: dict[str, Any]) -> str:
         fields = fields_of(holder)
         for key in ("mediaType", "mimeType", "media_type"):
             value = fields.get(key)
-            if type(value) is str and _MEDIA_TYPE.fullmatch(value):
+            if type(value) is str and value in _MEDIA_TYPES:
                 return value
     return ""
