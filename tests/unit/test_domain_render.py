@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sessionref_server.domain.capture import Capture
@@ -145,6 +146,15 @@ def test_a_transcript_gives_back_the_exact_text(spoken: list[tuple[Role, str]]) 
     assert messages == [(role.value, text) for role, text in spoken]
     assert transcript.endswith(b"\n")
     assert b"<" not in transcript
+
+
+@pytest.mark.parametrize("text", ['a,b ",", "\\","\n, <b>,', 'a\x7f,b ",", "\\","\n, <b>,\x7f'])
+def test_commas_and_quotes_in_texts_part_no_lines_of_a_transcript(text: str) -> None:
+    capture = source_of("a", [text, text * 20]).capture
+
+    transcript = transcript_bytes(capture, "L,")
+
+    assert read_back(transcript.decode())[1] == [("user", text), ("user", text * 20)]
 
 
 def test_a_long_transcript_comes_in_chunks() -> None:
