@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessionref_server.domain.capture import Capture
 from sessionref_server.domain.ports import ModelCatalogue
 from sessionref_server.domain.prepare.budget import reference_budget_bytes
 from sessionref_server.domain.prepare.parse import parse_references
@@ -18,7 +17,7 @@ from sessionref_server.domain.session import ModelRoute, SessionId
 from sessionref_server.service.admission import Admission
 from sessionref_server.service.mentions import Mentions
 from sessionref_server.service.session_catalog import SessionCatalog
-from sessionref_server.service.snapshots import SavedSnapshots, Snapshots
+from sessionref_server.service.snapshots import Draft, SavedSnapshots, Snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ class PrepareService:
     limits: PrepareLimits
 
     async def prepare(self, call: PrepareCall, remaining_seconds: float | None = None) -> Prepared:
-        """Parse, read, project, retain, spill, render; the first failure wins and nothing is published then.
+        """Parse; read, project and retain each source; spill, render; the first failure wins and nothing is published then.
 
         Projection runs where the log is read, in a worker process: a capture holds visible messages only.
 
@@ -103,9 +102,9 @@ class PrepareService:
             return Prepared(content=content)
         async with self.admission.admit(remaining_seconds):
             budget_bytes = await self._budget_bytes(call.target)
-            captures = await self._read(references)
-            sources = [_retain(*pair, budget_bytes) for pair in zip(references, captures, strict=True)]
-            saved = await self.snapshots.save(call.target.session_id, [source for source in sources if source.retained.truncated])
+            drafts = await self._read_all(references, call.target.session_id, budget_bytes)
+            saved = await self.snapshots.save(call.target.session_id, drafts)
+        sources = [draft.source for draft in drafts]
         text = render(sources, saved.notices).text
         message = ContextMessage(message_id=str(uuid.uuid4()), text=text, sources=sources, snapshots=saved)
         return Prepared(content=content, context=message)
@@ -126,18 +125,19 @@ class PrepareService:
             window_tokens = await self.models.context_window_tokens(route)
         return reference_budget_bytes(None, fraction, window_tokens)
 
-    async def _read(self, references: Sequence[Reference]) -> list[Capture]:
+    async def _read_all(self, references: Sequence[Reference], owner: SessionId, budget_bytes: int) -> list[Draft]:
         """Read all in parallel. Of several failures the first in mention order is told, whichever came first in time."""
-        reads = [self.catalog.read_surface(reference.session_id) for reference in references]
+        reads = [self._read(reference, owner, budget_bytes) for reference in references]
         results = await asyncio.gather(*reads, return_exceptions=True)
-        captures: list[Capture] = []
+        drafts: list[Draft] = []
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-            captures.append(result)
-        return captures
+            drafts.append(result)
+        return drafts
 
-
-def _retain(reference: Reference, capture: Capture, budget_bytes: int) -> RetainedSource:
-    retained = retain(capture, reference.label, budget_bytes)
-    return RetainedSource(reference=reference, capture=capture, retained=retained)
+    async def _read(self, reference: Reference, owner: SessionId, budget_bytes: int) -> Draft:
+        """Read and retain one source, and go on at once with its full text: that needs none of the others."""
+        capture = await self.catalog.read_surface(reference.session_id)
+        retained = retain(capture, reference.label, budget_bytes)
+        return await self.snapshots.draft(owner, RetainedSource(reference=reference, capture=capture, retained=retained))

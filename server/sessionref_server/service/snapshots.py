@@ -26,6 +26,15 @@ MAX_KEPT_PER_CAPTURE = 64
 """Targets and labels for which it is known that a capture has been saved. One forgotten is saved again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A source as the call will show it, with what was done ahead for saving its full text."""
+
+    source: RetainedSource
+    transcript: bytes | None = None
+    """Built ahead. ``None`` when nothing is to be saved, or it has been saved, or it could not be built ahead."""
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class _Kept:
     """A saved transcript and the calls that tell its locator to somebody."""
@@ -71,25 +80,37 @@ class Snapshots:
         self._by_locator: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
         """Calls that save the same content at the same time must count on one record."""
 
-    async def save(self, owner: SessionId, sources: Sequence[RetainedSource]) -> SavedSnapshots:
+    async def draft(self, owner: SessionId, source: RetainedSource) -> Draft:
+        """Build the transcript of a cut source and save nothing yet: others are still being read, and may fail the call."""
+        is_known = (owner, source.reference.label) in self._kept.get(source.capture, ())
+        if self._store is None or is_known or not source.retained.truncated:
+            return Draft(source=source)
+        try:
+            return Draft(source=source, transcript=await self._transcript(source))
+        except Exception:  # noqa: BLE001 - saving tries again, and says so when that fails too
+            return Draft(source=source)
+
+    async def save(self, owner: SessionId, drafts: Sequence[Draft]) -> SavedSnapshots:
         """Save what was cut, in parallel, and say where it is. A failed save is said in its notice, never raised.
 
         When the call is cancelled, what it saved is removed again.
         """
         saved = SavedSnapshots(self._store, owner)
         try:
-            notices = await asyncio.gather(*(self._notice(saved, source) for source in sources))
+            cut = [draft for draft in drafts if draft.source.retained.truncated]
+            notices = await asyncio.gather(*(self._notice(saved, draft) for draft in cut))
         except BaseException:
             saved.undo()
             raise
         saved.notices = tuple(notices)
         return saved
 
-    async def _notice(self, saved: SavedSnapshots, source: RetainedSource) -> OmissionNotice:
+    async def _notice(self, saved: SavedSnapshots, draft: Draft) -> OmissionNotice:
+        source = draft.source
         if self._store is None:
             return omission_notice(source, UnavailableReason.STORAGE_NOT_CONFIGURED)
         try:
-            ticket = (await self._keep(self._store, saved, source)).ticket
+            ticket = (await self._keep(self._store, saved, draft)).ticket
         except (SpillFailedError, OverloadedError):
             return omission_notice(source, UnavailableReason.SAVE_FAILED)
         command = f"sessionref read {ticket.locator} --owner {shlex.quote(saved.owner)}"
@@ -97,7 +118,8 @@ class Snapshots:
         snapshot = SavedSnapshot(locator=ticket.locator, size_bytes=ticket.size_bytes, retrieval_hint=hint)
         return omission_notice(source, snapshot)
 
-    async def _keep(self, store: SpillStore, saved: SavedSnapshots, source: RetainedSource) -> _Kept:
+    async def _keep(self, store: SpillStore, saved: SavedSnapshots, draft: Draft) -> _Kept:
+        source = draft.source
         of_capture = self._kept.setdefault(source.capture, OrderedDict())
         key = saved.owner, source.reference.label
         known = of_capture.get(key)
@@ -106,8 +128,7 @@ class Snapshots:
             if await store.renew(saved.owner, known.ticket):
                 return known
             saved.leave(known)
-        content = await self._offload.build_bytes(transcript_chunks, source.capture, source.reference.label)
-        ticket = await store.save(saved.owner, content)
+        ticket = await store.save(saved.owner, draft.transcript or await self._transcript(source))
         kept = self._by_locator.setdefault(ticket.locator, _Kept(ticket))
         saved.use(kept)
         of_capture[key] = kept
@@ -115,3 +136,6 @@ class Snapshots:
         if len(of_capture) > MAX_KEPT_PER_CAPTURE:
             of_capture.popitem(last=False)
         return kept
+
+    async def _transcript(self, source: RetainedSource) -> bytes:
+        return await self._offload.build_bytes(transcript_chunks, source.capture, source.reference.label)
