@@ -96,6 +96,8 @@ def _identity(descriptor: int) -> _Identity:
 
 
 def _read_page(descriptor: int, offset_bytes: int, limit_bytes: int) -> bytes:
+    if offset_bytes >= os.fstat(descriptor).st_size:
+        return b""  # the system refuses offsets near the end of its numbers
     page = bytearray()
     while len(page) < limit_bytes and (chunk := os.pread(descriptor, limit_bytes - len(page), offset_bytes + len(page))):
         page += chunk
