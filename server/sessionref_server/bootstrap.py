@@ -184,6 +184,8 @@ async def _announce_until(stop: asyncio.Event, application: Application, announc
     """Wait for the end; say meanwhile what was found. Raises InvalidConfigError when secrets cannot be hidden."""
 
     async def tell() -> None:
+        with suppress(TimeoutError):  # a start whose labels are all known goes before the loading, which takes a core
+            await asyncio.wait_for(application.catalog.wait_ready(), 1.0)
         if application.detector is not None:
             await application.detector.start()
         await application.catalog.wait_ready()
@@ -211,8 +213,7 @@ async def _stop_or_hurry(server: Server, drain_seconds: float, hurry: asyncio.Ev
 
 
 def _listeners(config: Config) -> list[Listener]:
-    addresses = config.listen_addresses or (f"unix:{default_socket_path()}",)
-    return [parse_listener(address) for address in addresses]
+    return [parse_listener(address) for address in config.listen_addresses or (f"unix:{default_socket_path()}",)]
 
 
 def _detector(config: Config) -> KingfisherDetector | None:
@@ -240,6 +241,7 @@ def _source(source: SourceConfig, config: Config, parts: LogParts) -> SessionSou
         workers=parts.workers,
         head_cache=parts.cache,
         redact=None if detector is None else title_redactor(detector),
+        redaction_rules="" if detector is None else detector.rules,
         capture_bytes=config.cache_captures_mib * _MIB,
     )
     directory = LogDirectorySource(log_format, LogRoots(paths=configured or usual, configured=bool(configured)), services)
@@ -274,9 +276,7 @@ def _prepare_limits(config: Config) -> PrepareLimits:
     )
 
 
-async def _start(
-    config: Config, listeners: Sequence[Listener], prepare: PrepareService, spill: DirectorySpillStore | None
-) -> Server:
+async def _start(config: Config, listeners: list[Listener], prepare: PrepareService, spill: DirectorySpillStore | None) -> Server:
     calls = Calls(config.calls_max_seconds)
     facts = ServiceFacts(
         prepare=prepare.limits,

@@ -7,6 +7,9 @@ from typing import Final
 
 from sessionref_server.domain.limits import MAX_LABEL_CHARACTERS
 
+LABEL_RULES: Final = 1
+"""Version of what is done to a recorded label before it is shown; a change makes labels void that were kept from earlier runs."""
+
 _ELLIPSIS: Final = "…"
 _READ_PER_SHOWN_CHARACTER: Final = 64
 """How many recorded characters are looked at for each one shown; the rest of a hostile title is not worth the time."""

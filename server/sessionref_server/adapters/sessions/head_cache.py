@@ -23,7 +23,7 @@ from sessionref_server.adapters.sessions.log_format import LogFile
 T = TypeVar("T")
 
 FILE_NAME = "heads.sqlite3"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_TIMEOUT_MS = 2000
 
 _SCHEMA = """
@@ -31,11 +31,12 @@ CREATE TABLE IF NOT EXISTS heads (
     source TEXT NOT NULL, path BLOB NOT NULL,
     device INTEGER NOT NULL, inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
     version INTEGER NOT NULL, head BLOB NOT NULL,
+    rules TEXT NOT NULL, shown BLOB NOT NULL,
     PRIMARY KEY (source, path)
 ) WITHOUT ROWID
 """
-_SELECT = "SELECT path, device, inode, size, mtime_ns, version, head FROM heads WHERE source = ?"
-_INSERT = "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT = "SELECT path, device, inode, size, mtime_ns, version, head, rules, shown FROM heads WHERE source = ?"
+_INSERT = "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM heads WHERE source = ? AND path = ?"
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,10 @@ class CachedHead:
     """``LogFormat.version`` of the reader."""
     head: bytes
     """``encode_head``'s JSON."""
+    rules: str = ""
+    """What ``shown`` was made by: by other rules it would be something else."""
+    shown: bytes = b""
+    """``ShownTexts``' JSON: the texts of the head as people see them."""
 
     def fits(self, file: LogFile, version: int) -> bool:
         """Whether the log is still the one that was read, and the reader the one that read it."""
@@ -82,10 +87,7 @@ class HeadCache:
 
     async def save(self, source: str, heads: Sequence[tuple[str, CachedHead]]) -> None:
         """Remember heads by path, in one transaction."""
-        rows = [
-            (source, os.fsencode(path), row.device, _signed(row.inode), row.size, row.mtime_ns, row.version, row.head)
-            for path, row in heads
-        ]
+        rows = [(source, os.fsencode(path), *_columns(row)) for path, row in heads]
         await self._run(lambda database: _write(database, _INSERT, rows), None)
 
     async def forget(self, source: str, paths: Sequence[str]) -> None:
@@ -176,8 +178,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _load(database: sqlite3.Connection, source: str) -> dict[str, CachedHead]:
     return {
-        os.fsdecode(path): CachedHead(device, inode & _MASK, size, mtime_ns, version, head)
-        for path, device, inode, size, mtime_ns, version, head in database.execute(_SELECT, (source,))
+        os.fsdecode(path): CachedHead(device, inode & _MASK, *rest)
+        for path, device, inode, *rest in database.execute(_SELECT, (source,))
     }
 
 
@@ -190,6 +192,11 @@ def _write(database: sqlite3.Connection, statement: str, rows: Sequence[tuple[ob
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+def _columns(row: CachedHead) -> tuple[object, ...]:
+    stat = row.device, _signed(row.inode), row.size, row.mtime_ns
+    return (*stat, row.version, row.head, row.rules, row.shown)
 
 
 _MASK = 2**64 - 1

@@ -7,15 +7,16 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sessionref_server.adapters.sessions.head_cache import CachedHead
 from sessionref_server.adapters.sessions.head_json import decode_head
+from sessionref_server.adapters.sessions.kept_labels import KeepingHeadMaker, ShownTexts
 from sessionref_server.adapters.sessions.log_format import LogFile, LogFormat, NativeHead
 from sessionref_server.adapters.sessions.log_jobs import HeadResult, Outcome
 from sessionref_server.adapters.sessions.log_services import LogDirectoryServices
 from sessionref_server.adapters.sessions.log_table import LogTable
-from sessionref_server.adapters.sessions.session_heads import HeadMaker
+from sessionref_server.domain.label import LABEL_RULES
 from sessionref_server.domain.ports import HeadChanges
 from sessionref_server.domain.session import SessionHead
 
@@ -25,21 +26,36 @@ _log = logging.getLogger(__name__)
 
 STEP_HEADS = 512
 """Heads taken in and published at once, so that no step holds up the event loop."""
+CACHED_STEP_HEADS = 4096
+"""The same for heads from the cache, which cost less: most sources are there in one step."""
 
 Publish = Callable[[HeadChanges], None]
 _Document = tuple[LogFile, bytes]
+
+
+class _MadeHead(NamedTuple):
+    file: LogFile
+    document: bytes
+    head: SessionHead | None
+    shown: bytes
+    """The head's texts, to be kept."""
+
+
+_Made = tuple[list[_MadeHead], list[LogFile]]
+"""Heads made of documents, and logs whose documents are no heads."""
 
 
 class LogHeads:
     """Used on one event loop; what takes long runs in ``executor``."""
 
     def __init__(self, log_format: LogFormat, services: LogDirectoryServices, executor: Executor) -> None:
-        self.maker = HeadMaker(log_format, services.redact)
+        self.maker = KeepingHeadMaker(log_format, services.redact)
         self.table = LogTable(lists_subagents=log_format.lists_subagents)
         self.failed: dict[str, None] = {}
         """Paths of logs that could not be read, to be tried again: permissions change without any other trace."""
         self._format = log_format
         self._cache = services.head_cache
+        self._rules = f"{LABEL_RULES} {services.redaction_rules}"
         self._executor = executor
         self._publish: Publish | None = None
         self._titles: Mapping[str, str] = {}
@@ -57,10 +73,10 @@ class LogHeads:
         """Nobody follows any more."""
         self._publish = None
 
-    async def tell(self) -> None:
+    async def tell(self, step_heads: int = STEP_HEADS) -> None:
         """Publish what changed."""
         while self._publish is not None and self.table.has_changes:
-            self._publish(self.table.take_changes(STEP_HEADS))
+            self._publish(self.table.take_changes(step_heads))
             await asyncio.sleep(0)
 
     def tell_state(self) -> None:
@@ -84,15 +100,15 @@ class LogHeads:
             self._cached = await self._cache.load(self._format.name) if self._cache is not None else {}
         cached = self._cached
         missing: list[LogFile] = []
-        hits: list[_Document] = []
+        hits: list[tuple[LogFile, CachedHead]] = []
         for file in files:
             row = cached.pop(file.path, None)
             if row is not None and row.fits(file, self._format.version):
-                hits.append((file, row.head))
+                hits.append((file, row))
             else:
                 missing.append(file)
-        for step in _steps(hits):
-            missing += await self._take_documents(step)
+        for step in _steps(hits, CACHED_STEP_HEADS):
+            missing += await self._take_rows(step)
         if whole and cached:
             self._cached = {}
             await self._forget_unused(cached)
@@ -106,11 +122,12 @@ class LogHeads:
         failed = [file for file, result in results if result.outcome in {Outcome.UNREADABLE, Outcome.BROKEN}]
         for error in sorted({result.error for _, result in results if result.error}):
             _log.warning("the reader of source %s failed on a log: %s", self._format.name, error)
-        failed += await self._take_documents(read)
+        made, refused = await self._take_documents(read)
+        failed += refused
         for file in failed:
             self._fail(file)
         await self.tell()
-        await self._remember(read)
+        await self._remember(made)
         return any(result.outcome is Outcome.GONE for _, result in results)
 
     async def take_titles(self, titles: Mapping[str, str]) -> list[LogFile]:
@@ -140,38 +157,53 @@ class LogHeads:
         if entry is not None and entry.head is None:
             self.table.read(file.path, None)
 
-    async def _take_documents(self, documents: Sequence[_Document]) -> list[LogFile]:
-        """Enter heads into the table; returns the logs whose documents are none."""
-        while True:
-            titles = self._titles
-            heads, refused = await self._in_thread(self._made, documents, titles)
-            if titles is self._titles:
-                break
-        for file, head in heads:
-            self.table.read(file.path, head)
-        await self.tell()
+    async def _take_rows(self, rows: Sequence[tuple[LogFile, CachedHead]]) -> list[LogFile]:
+        """Enter heads from the cache; returns the logs whose rows hold none."""
+        kept = [row.shown for _, row in rows if row.rules == self._rules]
+        await self._in_thread(self.maker.know, kept)
+        try:
+            made, refused = await self._take_documents([(file, row.head) for file, row in rows], CACHED_STEP_HEADS)
+        finally:
+            self.maker.know(())
+        as_kept = {file.path: row.shown for file, row in rows if row.rules == self._rules}
+        await self._remember([one for one in made if as_kept.get(one.file.path) != one.shown])
         return refused
 
-    def _made(
-        self, documents: Sequence[_Document], titles: Mapping[str, str]
-    ) -> tuple[list[tuple[LogFile, SessionHead | None]], list[LogFile]]:
+    async def _take_documents(self, documents: Sequence[_Document], step_heads: int = STEP_HEADS) -> _Made:
+        """Enter heads into the table, and tell of them."""
+        while True:
+            titles = self._titles
+            made = await self._in_thread(self._made, documents, titles)
+            if titles is self._titles:
+                break
+        for one in made[0]:
+            self.table.read(one.file.path, one.head)
+        await self.tell(step_heads)
+        return made
+
+    def _made(self, documents: Sequence[_Document], titles: Mapping[str, str]) -> _Made:
         natives: list[tuple[LogFile, NativeHead]] = []
+        read: list[bytes] = []
         refused: list[LogFile] = []
         for file, document in documents:
             try:
                 natives.append((file, decode_head(document)))
+                read.append(document)
             except ValueError:
                 refused.append(file)
         heads = self.maker.heads(natives, titles)
-        return [(file, head) for (file, _), head in zip(natives, heads, strict=True)], refused
+        return [
+            _MadeHead(file, document, head, _shown(native, titles, head))
+            for (file, native), document, head in zip(natives, read, heads, strict=True)
+        ], refused
 
-    async def _remember(self, documents: Iterable[_Document]) -> None:
+    async def _remember(self, made: Iterable[_MadeHead]) -> None:
         if self._cache is None:
             return
-        version = self._format.version
+        version, rules = self._format.version, self._rules
         rows = [
-            (file.path, CachedHead(file.device, file.inode, file.size, file.mtime_ns, version, document))
-            for file, document in documents
+            (file.path, CachedHead(file.device, file.inode, file.size, file.mtime_ns, version, document, rules, shown))
+            for file, document, _, shown in made
         ]
         if rows:
             await self._cache.save(self._format.name, rows)
@@ -184,5 +216,18 @@ class LogHeads:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
 
-def _steps(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + STEP_HEADS] for start in range(0, len(items), STEP_HEADS))
+def _shown(native: NativeHead, titles: Mapping[str, str], head: SessionHead | None) -> bytes:
+    if head is None:
+        return ShownTexts().encode()
+    return ShownTexts(
+        title=titles.get(native.native_id, native.title),
+        shown_title=head.title,
+        label=native.subagent_label,
+        shown_label=head.subagent_label,
+        cwd=head.cwd,
+        shown_cwd=head.shown_cwd or head.cwd,
+    ).encode()
+
+
+def _steps(items: Sequence[T], step: int = STEP_HEADS) -> Iterator[Sequence[T]]:
+    return (items[start : start + step] for start in range(0, len(items), step))

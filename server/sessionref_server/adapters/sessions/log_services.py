@@ -29,5 +29,7 @@ class LogDirectoryServices:
     """``None``: nothing is kept between runs."""
     redact: Redactor | None = None
     """Applied to titles and labels; ``None`` where redaction is off."""
+    redaction_rules: str = ""
+    """What ``redact`` works by; by other rules it may give something else. Empty without redaction."""
     capture_bytes: int = DEFAULT_CAPTURE_BYTES
     """Memory of each source for surfaces of unchanged logs."""
