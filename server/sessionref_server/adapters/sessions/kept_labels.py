@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
@@ -15,8 +15,7 @@ from sessionref_server.adapters.sessions.log_format import LogFormat
 from sessionref_server.adapters.sessions.session_heads import HeadMaker, Redactor
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTexts:
+class ShownTexts(NamedTuple):
     """What one head's texts were recorded as and are shown as; ``None`` for what is absent or of which nothing is visible."""
 
     title: str | None = None
@@ -28,7 +27,7 @@ class ShownTexts:
 
     def encode(self) -> bytes:
         """Compact JSON."""
-        fields = (self.title, self.shown_title, self.label, self.shown_label, self.cwd, self.shown_cwd)
+        fields = tuple(self)
         try:
             return orjson.dumps(fields)
         except orjson.JSONEncodeError:  # a lone surrogate
@@ -72,17 +71,17 @@ class KeepingHeadMaker(HeadMaker):
         return [made[text] if text in made else known[text] for text in texts]
 
 
+_TEXTS = frozenset({str, type(None)})
+
+
 def _decode(document: bytes) -> ShownTexts:
     try:
-        fields = orjson.loads(document)
+        fields: object = orjson.loads(document)
     except orjson.JSONDecodeError:
         try:
             fields = json.loads(document)
         except ValueError:
             return ShownTexts()
-    if not isinstance(fields, list) or not all(field is None or isinstance(field, str) for field in fields):  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(fields, list) or len(fields) != len(ShownTexts._fields) or not _TEXTS.issuperset(map(type, fields)):  # pyright: ignore[reportUnknownArgumentType]
         return ShownTexts()
-    try:
-        return ShownTexts(*fields)  # pyright: ignore[reportUnknownArgumentType]
-    except TypeError:
-        return ShownTexts()
+    return ShownTexts._make(fields)  # pyright: ignore[reportUnknownArgumentType]
