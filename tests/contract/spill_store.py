@@ -62,6 +62,7 @@ async def a_page_beyond_the_end_is_empty(store: SpillStore) -> None:
     locator = (await store.save(OWNER, b"abc")).locator
     assert await store.read(locator, OWNER, 3, 10) == (b"", 3)
     assert await store.read(locator, OWNER, 99, 10) == (b"", 3)
+    assert await store.read(locator, OWNER, 2**63 - 1, 1_048_576) == (b"", 3)
 
 
 async def empty_content_is_content(store: SpillStore) -> None:

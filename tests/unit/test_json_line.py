@@ -11,6 +11,9 @@ from sessionref_server.adapters.sessions.json_line import epoch_ms, parse_json_l
     [
         (b'{"a":1}', {"a": 1}),
         (b' {"a":1}\r', {"a": 1}),
+        (b'{ "a" : 1 } ', {"a": 1}),
+        (b"{}", {}),
+        (b'\xef\xbb\xbf {\n"a":1}', {"a": 1}),
         (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
         (b'{"a":"x \\ud83d y"}', {"a": "x \ufffd y"}),
         (b'{"\\udc00":["\\ud83d\\ude80"]}', {"\ufffd": ["\U0001f680"]}),
@@ -27,6 +30,10 @@ def test_object_is_parsed_and_cleaned(line: bytes, expected: dict[str, Any]) -> 
     [
         pytest.param(b"", id="nothing"),
         pytest.param(b"[1]", id="array"),
+        pytest.param(b'"{}"', id="string"),
+        pytest.param(b'NaN{"a":1}', id="object after something else"),
+        pytest.param(b"{'a':1}", id="other quotes"),
+        pytest.param(b"{NaN}", id="no key"),
         pytest.param(b'{"a":', id="half"),
         pytest.param(b'{"a":"\xff"}', id="bad UTF-8"),
         pytest.param(b'{"a":' + b"[" * 20_000 + b"]" * 20_000 + b"}", id="deep"),

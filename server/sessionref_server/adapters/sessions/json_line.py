@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_OBJECT_START = re.compile(rb'[ \t\r\n]*(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*["}]')
+_OBJECT_START = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*["}]')
 _LENIENCE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\xef\xbb\xbf|NaN|Infinity|[eE]\+?[0-9]{2}")
 """What the lenient parser can read and the fast one cannot: surrogates, a byte order mark, numbers that are none or too large."""
 _MAX_TIME_CHARACTERS = 64
