@@ -59,7 +59,7 @@ class Folder:
         made = Made(
             native_id=str(UUID(int=self._random.getrandbits(128), version=4)),
             title=title(self._random, number),
-            cwd=f"/home/dev/work/project-{self._random.randrange(_PROJECTS)}",
+            cwd=f"/home/dev/src/project-{self._random.randrange(_PROJECTS)}",
             started_ms=started_ms if started_ms is not None else LAST_START_MS - number * _BETWEEN_STARTS_MS,
         )
         maker = MAKERS[source](made)
@@ -113,7 +113,7 @@ def log_sizes(count: int, total_bytes: int, seed: int = 1) -> list[int]:
 def session_heads(count: int, seed: int = 1) -> list[SessionHead]:
     """Heads as the catalogue has them, without logs."""
     random = Random(seed)
-    cwds = [f"/home/dev/work/project-{number}" for number in range(max(_PROJECTS, count // 500))]
+    cwds = [f"/home/dev/src/project-{number}" for number in range(max(_PROJECTS, count // 500))]
     heads: list[SessionHead] = []
     for number in range(count):
         source = SOURCES[number % len(SOURCES)]

@@ -71,7 +71,7 @@ async def _drive(load: Load, queries: list[str]) -> Seen:
         async def type_on(typist: int) -> None:
             # Each begins somewhere else in the list, and goes on keystroke by keystroke from there.
             number = typist * (len(queries) // load.at_once)
-            target = reference_pb2.Target(session_id=f"typist-{typist}", cwd=f"/home/dev/work/project-{typist}")
+            target = reference_pb2.Target(session_id=f"typist-{typist}", cwd=f"/home/dev/src/project-{typist}")
             while time.perf_counter() - begun < load.seconds and len(latencies) < load.calls:
                 asked = time.perf_counter()
                 request = service_pb2.SearchCandidatesRequest(query=queries[number % len(queries)], domains=[2], target=target)

@@ -50,7 +50,9 @@ class _SubagentVisibility:
 class _SubagentVisibilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SubagentVisibility.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SUBAGENT_VISIBILITY_UNSPECIFIED: _SubagentVisibility.ValueType  # 0
-    """Each source decides: dsh and the session store list them, other agents do not."""
+    """Each source decides: dsh and the session store list them, other agents do not. On a page of 20 or more they take at most half of
+    the places while other sessions match, so that a flood of them buries nothing.
+    """
     SUBAGENT_VISIBILITY_INCLUDE: _SubagentVisibility.ValueType  # 1
     """Offer them."""
     SUBAGENT_VISIBILITY_EXCLUDE: _SubagentVisibility.ValueType  # 2
@@ -60,7 +62,9 @@ class SubagentVisibility(_SubagentVisibility, metaclass=_SubagentVisibilityEnumT
     """Whether sessions started by another session's agent are offered. People have hundreds of them."""
 
 SUBAGENT_VISIBILITY_UNSPECIFIED: SubagentVisibility.ValueType  # 0
-"""Each source decides: dsh and the session store list them, other agents do not."""
+"""Each source decides: dsh and the session store list them, other agents do not. On a page of 20 or more they take at most half of
+the places while other sessions match, so that a flood of them buries nothing.
+"""
 SUBAGENT_VISIBILITY_INCLUDE: SubagentVisibility.ValueType  # 1
 """Offer them."""
 SUBAGENT_VISIBILITY_EXCLUDE: SubagentVisibility.ValueType  # 2
