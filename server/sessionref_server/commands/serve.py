@@ -1,24 +1,29 @@
-"""``sessionref serve``: run the server, and say on standard error what it found and how to try it."""
+"""``sessionref serve``: run the server, and say on standard error what it found and how to try it.
+
+What it takes to say something well is imported when there is something to say: a start has no time for it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
 from sessionref_client import default_address
 
 from sessionref_server.bootstrap import ServerStarted
 from sessionref_server.bootstrap import serve as run_server
 from sessionref_server.commands.configuration import read_configuration
-from sessionref_server.commands.output import console, counted, print_table
 from sessionref_server.commands.plain_text import visible
-from sessionref_server.commands.sources import source_table
 from sessionref_server.config import Config
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
 
 _PLAIN_PROGRESS_SECONDS = 60.0
 
@@ -55,15 +60,24 @@ class Announcer:
 
     def __init__(self, *, spoken: bool) -> None:
         self._spoken = spoken
-        self._console = console(error=True)
         self._live: Live | None = None
         self._scanned = asyncio.Event()
+
+    @cached_property
+    def _console(self) -> Console:
+        from sessionref_server.commands.output import console
+
+        return console(error=True)
 
     async def show_progress(self) -> None:
         """A spinner on a terminal, a plain line per minute elsewhere, until the first scan is complete."""
         if not self._spoken:
             return
-        if self._console.is_terminal:
+        if sys.stderr.isatty() and self._console.is_terminal:
+            from rich.live import Live
+            from rich.spinner import Spinner
+            from rich.text import Text
+
             spinner = Spinner("dots", Text("reading the sessions on this machine; searches are answered meanwhile"))
             self._live = Live(spinner, console=self._console, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._live.start()
@@ -74,13 +88,19 @@ class Announcer:
                 await asyncio.wait_for(self._scanned.wait(), _PLAIN_PROGRESS_SECONDS)
                 return
             minutes += 1
-            self._console.print(Text(f"still reading the sessions on this machine, {counted(minutes, 'minute')} so far"))
+            so_far = "1 minute" if minutes == 1 else f"{minutes:,} minutes"
+            self._console.print(f"still reading the sessions on this machine, {so_far} so far")
 
     def announce(self, started: ServerStarted) -> None:
         """Say what was found."""
         self.end_progress()
         if not self._spoken:
             return
+        from rich.text import Text
+
+        from sessionref_server.commands.output import print_table
+        from sessionref_server.commands.sources import source_table
+
         print_table(self._console, source_table(started.sources))
         for address in started.addresses:
             self._console.print(Text(f"listening on {visible(address)}"))
