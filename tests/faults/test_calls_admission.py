@@ -69,6 +69,21 @@ async def test_a_deadline_shorter_than_the_queue_is_refused_at_once(clock: Clock
     await patient.end()
 
 
+@pytest.mark.parametrize(("seconds", "waiting"), [(0.001, 50), (0.11, 9), (0.6, 2), (60, 2)])
+async def test_a_queue_is_short_in_time_but_never_shorter_than_one_round(clock: Clock, seconds: float, waiting: int) -> None:
+    admission = Admission(max_concurrent=2, max_queued=50)
+    await teach(admission, clock, seconds)
+    holders = [Holder(admission) for _ in range(100)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert sum(holder.inside.is_set() for holder in holders) == 2
+    assert sum(not holder.task.done() for holder in holders) == 2 + waiting
+    for holder in holders:
+        holder.leave.set()
+    results = await asyncio.gather(*(holder.task for holder in holders), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None)] * (2 + waiting) + [OverloadedError] * (98 - waiting)
+
+
 async def test_calls_that_were_cancelled_early_do_not_make_the_queue_look_short(clock: Clock) -> None:
     admission = Admission(max_concurrent=1, max_queued=10)
     await teach(admission, clock, seconds=2)

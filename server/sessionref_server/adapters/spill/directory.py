@@ -30,6 +30,8 @@ LOCATOR_PREFIX = "spill:"
 DEFAULT_EXPIRY_SECONDS = 30 * 24 * 3600
 DEFAULT_QUOTA_BYTES = 1024 * 1024 * 1024
 MAX_REMEMBERED_SAVES = 4096
+MAX_REMEMBERED_DISCARDS = 512
+"""Their files are gone as soon as a thread comes to it; only saves of the same content at that time must know."""
 THREADS = 4
 PUBLISH_ATTEMPTS = 2
 
@@ -120,7 +122,7 @@ class DirectorySpillStore:
             return
         self._saved.pop((owner_name, token[32:]), None)
         self._discarded[owner_name, token] = None
-        if len(self._discarded) > MAX_REMEMBERED_SAVES:
+        if len(self._discarded) > MAX_REMEMBERED_DISCARDS:
             self._discarded.popitem(last=False)
         self._threads.submit(self._remove_kept, Place(owner_name, token + SUFFIX), ticket.size_bytes)
 
