@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from contract.session_source import Follower, following
 from fakes.tiny_format import TITLES_FILE, TinyFormat
+from sessionref_server.adapters.secrets.kingfisher import KingfisherDetector
 from sessionref_server.adapters.sessions.kept_labels import KeepingHeadMaker, ShownTexts
 from unit.log_directory_rig import LogDirectoryRig, wire_id
 
@@ -84,3 +85,8 @@ def test_a_kept_label_with_a_lone_surrogate_is_known_again() -> None:
     maker = KeepingHeadMaker(TinyFormat(), redact)
     maker.know([ShownTexts(title="\ud800", shown_title="\ufffd").encode()])
     assert (maker.labels(["\ud800"]), redact.asked) == (["\ufffd"], [])
+
+
+def test_what_a_scanner_works_by_has_the_same_short_name_every_time() -> None:
+    names = {KingfisherDetector().rules for _ in range(2)}
+    assert [len(name) for name in names] == [32]
