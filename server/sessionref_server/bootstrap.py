@@ -135,7 +135,7 @@ async def running(
             catalog=catalog,
             models=models or ModelsDevCatalogue(config.models),
             mentions=Mentions(offload),
-            snapshots=Snapshots(spill, offload),
+            snapshots=Snapshots(spill, offload, config.cache_captures_mib * _MIB),
             admission=Admission(config.prepare_max_concurrent, config.prepare_max_queued),
             limits=_prepare_limits(config),
         )

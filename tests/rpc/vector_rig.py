@@ -52,7 +52,7 @@ class VectorRig:
         application = self.served.application
         prepare = replace(application.prepare, limits=limits)
         if not spill:
-            snapshots = type(prepare.snapshots)(None, prepare.mentions._offload)
+            snapshots = type(prepare.snapshots)(None, prepare.mentions._offload, captures_bytes=0)
             prepare = replace(prepare, snapshots=snapshots)
         facts = ServiceFacts(
             prepare=limits, session_candidates=session_candidates, concurrent_prepares=8, snapshot_lifetime_seconds=None

@@ -20,7 +20,7 @@ from sessionref_server.domain.prepare.render import (
     render,
 )
 from sessionref_server.domain.prepare.retain import retain
-from sessionref_server.domain.prepare.transcript import transcript_bytes, transcript_chunks
+from sessionref_server.domain.prepare.transcript import transcript_body, transcript_bytes, transcript_head
 from sessionref_server.domain.prepare.warning import SNAPSHOT_WARNING
 from sessionref_server.domain.reference import Reference
 from sessionref_server.domain.session import ReadingFacts, SessionId
@@ -160,8 +160,8 @@ def test_commas_and_quotes_in_texts_part_no_lines_of_a_transcript(text: str) -> 
 def test_a_long_transcript_comes_in_chunks() -> None:
     capture = source_of("a", ["x" * 2_000_000, "tail"]).capture
 
-    chunks = list(transcript_chunks(capture, "L"))
+    chunks = list(transcript_body(capture.conversation))
 
-    assert b"".join(chunks) == transcript_bytes(capture, "L")
+    assert transcript_head(capture, "L") + b"".join(chunks) == transcript_bytes(capture, "L")
     assert max(map(len, chunks)) <= 1_000_000
-    assert read_back(b"".join(chunks).decode())[1] == [("user", "x" * 2_000_000), ("user", "tail")]
+    assert read_back(transcript_bytes(capture, "L").decode())[1] == [("user", "x" * 2_000_000), ("user", "tail")]

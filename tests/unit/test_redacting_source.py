@@ -4,7 +4,8 @@ import asyncio
 import re
 
 from fakes.memory_session_source import MemorySessionSource
-from sessionref_server.adapters.sessions.redacting import RedactingSource, redact_conversation, title_redactor
+from sessionref_server.adapters.sessions.redacting import RedactingSource, redact_capture, title_redactor
+from sessionref_server.domain.capture import Capture
 from sessionref_server.domain.conversation import Conversation
 from sessionref_server.domain.message import Message, Role
 from sessionref_server.domain.session import SessionHead, SessionId
@@ -18,9 +19,11 @@ class PatternDetector:
     def __init__(self, pattern: bytes = rb"\bKEY-[0-9]+\b") -> None:
         self._pattern = re.compile(pattern, re.DOTALL)
         self.calls = 0
+        self.scanned_bytes = 0
 
     def find(self, text: bytes) -> list[tuple[int, int]]:
         self.calls += 1
+        self.scanned_bytes += len(text)
         return [found.span() for found in self._pattern.finditer(text)]
 
 
@@ -75,27 +78,36 @@ async def test_a_changed_session_is_scanned_again() -> None:
     assert (await source.read_surface(ID)).redactions == 2
 
 
+def capture_of(*messages: Message, cwd: str | None = None) -> Capture:
+    return Capture(session_id=ID, cwd=cwd, through_seq=1, conversation=Conversation.of(messages))
+
+
 def test_nothing_reaches_over_the_border_of_two_messages() -> None:
-    conversation = Conversation.of([user("BEGIN KEY"), user("text between"), user("END KEY")])
-    assert redact_conversation(conversation, PatternDetector(rb"BEGIN.*?END")) == (conversation, 0)
+    capture = capture_of(user("BEGIN KEY"), user("text between"), user("END KEY"), cwd="/END")
+    assert redact_capture(capture, PatternDetector(rb"BEGIN.*?END")) is capture
 
 
 def test_a_secret_at_the_end_of_a_message_is_found_though_the_next_begins_with_a_letter() -> None:
-    conversation = Conversation.of([user("KEY-1"), user("2 more words")])
-    redacted, count = redact_conversation(conversation, PatternDetector())
-    assert ([message.text for message in redacted], count) == (["[redacted secret]", "2 more words"], 1)
+    redacted = redact_capture(capture_of(user("KEY-1"), user("2 more words")), PatternDetector())
+    assert [message.text for message in redacted.conversation] == ["[redacted secret]", "2 more words"]
+    assert redacted.redactions == 1
 
 
 def test_role_checkpoint_and_sizes_are_those_of_the_new_text() -> None:
-    before = Conversation.of([Message(Role.USER, "KEY-1", checkpoint=True), Message(Role.ASSISTANT, "KEY-2 <")])
-    redacted, _ = redact_conversation(before, PatternDetector())
-    assert redacted == Conversation.of(
+    before = capture_of(Message(Role.USER, "KEY-1", checkpoint=True), Message(Role.ASSISTANT, "KEY-2 <"))
+    assert redact_capture(before, PatternDetector()).conversation == Conversation.of(
         [Message(Role.USER, "[redacted secret]", checkpoint=True), Message(Role.ASSISTANT, "[redacted secret] <")]
     )
 
 
-def test_an_empty_conversation_stays_empty() -> None:
-    assert redact_conversation(Conversation.of([]), PatternDetector()) == (Conversation.of([]), 0)
+def test_a_secret_in_the_directory_is_taken_out_and_counted() -> None:
+    redacted = redact_capture(capture_of(user("plain"), cwd="/work/KEY-1/app"), PatternDetector())
+    assert (redacted.cwd, redacted.redactions) == ("/work/[redacted secret]/app", 1)
+
+
+def test_an_empty_conversation_stays_as_it_is() -> None:
+    capture = capture_of()
+    assert redact_capture(capture, PatternDetector()) is capture
 
 
 def test_titles_are_redacted_each_by_itself() -> None:
@@ -111,3 +123,40 @@ def test_many_titles_cost_one_scan() -> None:
 
 def test_a_title_with_a_lone_surrogate_is_no_obstacle() -> None:
     assert title_redactor(PatternDetector())(["\ud800 plain", "\ud800 KEY-1"]) == ["\ud800 plain", "? [redacted secret]"]
+
+
+async def test_of_a_session_that_grew_only_the_last_and_the_added_messages_are_scanned() -> None:
+    detector = PatternDetector()
+    inner = source_of("KEY-1", "nothing", "KEY-")
+    source = RedactingSource(inner, detector)
+    await source.read_surface(ID)
+    head = SessionHead(session_id=ID, source="memory", cwd="/work")
+    inner.put(head, [user(text) for text in ("KEY-1", "nothing", "KEY-2", "new", "KEY-3 KEY-4")])
+    scanned_bytes = detector.scanned_bytes
+
+    capture = await source.read_surface(ID)
+
+    assert [message.text for message in capture.conversation] == [
+        "[redacted secret]",
+        "nothing",
+        "[redacted secret]",
+        "new",
+        "[redacted secret] [redacted secret]",
+    ]
+    assert capture.redactions == 4
+    assert detector.scanned_bytes - scanned_bytes == len(
+        b"KEY-2\n\0\nnew\n\0\nKEY-3 KEY-4\n\0\n/work" + b"KEY-2" + b"KEY-3 KEY-4"
+    )
+
+
+async def test_a_session_with_another_past_is_scanned_from_the_start() -> None:
+    inner = source_of("KEY-1", "ab", "c")
+    source = RedactingSource(inner, PatternDetector())
+    await source.read_surface(ID)
+    head = SessionHead(session_id=ID, source="memory", cwd="/work")
+    for texts in (("KEY-2", "ab", "c", "d"), ("KEY-2", "a", "bc", "KEY-3"), ("KEY-2",), ("a KEY-2", "b")):
+        inner.put(head, [user(text) for text in texts])
+        capture = await source.read_surface(ID)
+        assert [message.text for message in capture.conversation] == [
+            re.sub(r"KEY-[0-9]+", "[redacted secret]", text) for text in texts
+        ]

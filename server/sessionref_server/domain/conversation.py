@@ -118,6 +118,25 @@ class Conversation(Sequence[Message]):
         """All texts in one buffer, for detectors that scan bytes."""
         return self._texts
 
+    def packed_texts(self, count: int) -> tuple[memoryview, memoryview]:
+        """The first ``count`` texts in one buffer, and where each ends: equal for equal texts, whatever follows them."""
+        texts_end = self._ends[count - 1] if count else 0
+        return memoryview(self._texts)[:texts_end], memoryview(self._ends)[:count]
+
+    def begins_with(self, other: Conversation) -> bool:
+        """Whether the first messages are those of another conversation. Takes the time of comparing bytes."""
+        return (
+            self._texts.startswith(other._texts)
+            and self._flags.startswith(other._flags)
+            and self._ends[: len(other)] == other._ends
+        )
+
+    def since(self, first: int) -> Conversation:
+        """The messages from index ``first`` on."""
+        start = self._start(first) if first < len(self) else len(self._texts)
+        ends = array("q", (end - start for end in self._ends[first:]))
+        return Conversation(self._texts[start:], ends, self._json_bytes[first:], self._flags[first:])
+
     @property
     def compacted(self) -> bool:
         """Whether any message is a checkpoint."""

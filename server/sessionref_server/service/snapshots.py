@@ -19,11 +19,13 @@ from sessionref_server.domain.prepare.render import (
     UnavailableReason,
     omission_notice,
 )
-from sessionref_server.domain.prepare.transcript import transcript_chunks
 from sessionref_server.domain.session import SessionId
+from sessionref_server.service.transcripts import Transcripts
 
 MAX_KEPT_PER_CAPTURE = 64
 """Targets and labels for which it is known that a capture has been saved. One forgotten is saved again."""
+
+_CAPTURES_PER_TRANSCRIPT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +75,16 @@ class SavedSnapshots:
 class Snapshots:
     """Saves transcripts, once for each capture, owner and label as long as the capture stays the same."""
 
-    def __init__(self, store: SpillStore | None, offload: Offload) -> None:
+    def __init__(self, store: SpillStore | None, offload: Offload, captures_bytes: int) -> None:
+        """Save nothing yet.
+
+        Args:
+            store: where to save; ``None`` when nowhere.
+            offload: builds transcripts.
+            captures_bytes: what captures may take in memory; transcripts that may grow take a quarter of that beside them.
+        """
         self._store = store
-        self._offload = offload
+        self._transcripts = Transcripts(offload, captures_bytes // _CAPTURES_PER_TRANSCRIPT)
         self._kept: WeakKeyDictionary[Capture, OrderedDict[tuple[SessionId, str], _Kept]] = WeakKeyDictionary()
         self._by_locator: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
         """Calls that save the same content at the same time must count on one record."""
@@ -138,4 +147,4 @@ class Snapshots:
         return kept
 
     async def _transcript(self, source: RetainedSource) -> bytes:
-        return await self._offload.build_bytes(transcript_chunks, source.capture, source.reference.label)
+        return await self._transcripts.build(source.capture, source.reference.label)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from sessionref_server.adapters.sessions.scanned_texts import ScannedTexts, scanned_texts
 from sessionref_server.adapters.sessions.shared_calls import CallAbandonedError, SharedCalls
 from sessionref_server.domain.capture import Capture
 from sessionref_server.domain.conversation import Conversation
@@ -18,6 +20,7 @@ from sessionref_server.domain.ports import HeadChanges, SecretDetector, SessionS
 from sessionref_server.domain.session import SessionId
 
 PLACEHOLDER = b"[redacted secret]"
+MAX_KEPT_SCANS = 64
 
 _BORDER = b"\n\0\n"
 """Put between texts that are scanned together, so that the end of one and the start of the next do not look like one word."""
@@ -31,6 +34,8 @@ class RedactingSource:
         self._detector = detector
         self._redacted: WeakKeyDictionary[Capture, Capture | None] = WeakKeyDictionary()
         """By inner capture; ``None`` for one without secrets, which is given as it is."""
+        self._scanned: OrderedDict[SessionId, ScannedTexts] = OrderedDict()
+        """What the last scan of a session found: of a session that grew, only what was added is scanned."""
         self._calls: SharedCalls[Capture, Capture] = SharedCalls()
 
     @property
@@ -58,45 +63,68 @@ class RedactingSource:
             raise SourceUnavailableError(message, session_id=session_id, source=self.name) from None
 
     async def _redact(self, capture: Capture) -> Capture:
-        conversation, count = await asyncio.to_thread(redact_conversation, capture.conversation, self._detector)
-        if not count:
-            self._redacted[capture] = None
-            return capture
-        redacted = replace(capture, conversation=conversation, redactions=capture.redactions + count)
-        self._redacted[capture] = redacted
+        before = self._scanned.get(capture.session_id, ScannedTexts())
+        redacted, scanned = await asyncio.to_thread(_redact_grown, capture, self._detector, before)
+        self._redacted[capture] = None if redacted is capture else redacted
+        self._scanned[capture.session_id] = scanned
+        self._scanned.move_to_end(capture.session_id)
+        if len(self._scanned) > MAX_KEPT_SCANS:
+            self._scanned.popitem(last=False)
         return redacted
 
 
-def redact_conversation(conversation: Conversation, detector: SecretDetector) -> tuple[Conversation, int]:
-    """The conversation without secrets, and how many were taken out. Without any it is the same object."""
-    texts = [conversation.text_utf8(index) for index in range(len(conversation))]
-    redacted, count = _redact_texts(texts, detector)
+def redact_capture(capture: Capture, detector: SecretDetector) -> Capture:
+    """The capture without secrets in its texts and its directory. Without any it is the same object."""
+    return _redact_grown(capture, detector, ScannedTexts())[0]
+
+
+def _redact_grown(capture: Capture, detector: SecretDetector, before: ScannedTexts) -> tuple[Capture, ScannedTexts]:
+    """Scan what is new since an earlier scan, or all when that was of other texts."""
+    conversation = capture.conversation
+    known = before if before.begins(conversation) else ScannedTexts()
+    texts = [conversation.text_utf8(index) for index in range(known.messages, len(conversation))]
+    directory = (capture.cwd or "").encode()
+    found = _redact_texts([*texts, directory], detector)
+    clean_directory, in_directory = found.pop(len(texts), (directory, 0))
+    changed = {**known.changed, **{known.messages + index: text for index, text in found.items()}}
+    scanned = scanned_texts(conversation, changed)
+    count = in_directory + sum(count for _, count in changed.values())
     if not count:
-        return conversation, 0
+        return capture, scanned
+    redacted = replace(
+        capture,
+        conversation=_with_texts(conversation, changed) if changed else conversation,
+        cwd=clean_directory.decode() if in_directory else capture.cwd,
+        redactions=capture.redactions + count,
+    )
+    return redacted, scanned
+
+
+def _with_texts(conversation: Conversation, changed: Mapping[int, tuple[bytes, int]]) -> Conversation:
     return Conversation.of(
-        message if redacted[index] is texts[index] else Message(message.role, redacted[index].decode(), message.checkpoint)
+        Message(message.role, changed[index][0].decode(), message.checkpoint) if index in changed else message
         for index, message in enumerate(conversation)
-    ), count
+    )
 
 
 def title_redactor(detector: SecretDetector) -> Callable[[Sequence[str]], list[str]]:
     """A function that takes secrets out of many titles at once."""
 
     def redact(titles: Sequence[str]) -> list[str]:
-        texts = [title.encode(errors="replace") for title in titles]
-        redacted, _ = _redact_texts(texts, detector)
-        return [title if new is old else new.decode() for title, new, old in zip(titles, redacted, texts, strict=True)]
+        redacted = _redact_texts([title.encode(errors="replace") for title in titles], detector)
+        return [redacted[index][0].decode() if index in redacted else title for index, title in enumerate(titles)]
 
     return redact
 
 
-def _redact_texts(texts: Sequence[bytes], detector: SecretDetector) -> tuple[list[bytes], int]:
-    """Scan all texts in one pass, then each one in which something was found by itself, so that nothing reaches over a border."""
-    redacted, total = list(texts), 0
-    for index in _suspects(texts, detector):
-        redacted[index], count = _redact_one(texts[index], detector)
-        total += count
-    return redacted, total
+def _redact_texts(texts: Sequence[bytes], detector: SecretDetector) -> dict[int, tuple[bytes, int]]:
+    """Scan all texts in one pass, then each one in which something was found by itself, so that nothing reaches over a border.
+
+    Returns:
+        By index: each text that has secrets, without them, and their number.
+    """
+    redacted = {index: _redact_one(texts[index], detector) for index in sorted(_suspects(texts, detector))}
+    return {index: result for index, result in redacted.items() if result[1]}
 
 
 def _suspects(texts: Sequence[bytes], detector: SecretDetector) -> list[int]:

@@ -31,16 +31,20 @@ _DELETE = b"\x7f"
 
 def transcript_bytes(capture: Capture, label: str) -> bytes:
     """The whole transcript of a capture."""
-    return b"".join(transcript_chunks(capture, label))
+    return transcript_head(capture, label) + b"".join(transcript_body(capture.conversation))
 
 
-def transcript_chunks(capture: Capture, label: str) -> Iterator[bytes]:
-    """The transcript in chunks of a few hundred kilobytes, for a caller that must not block for long."""
-    yield _head(capture, label)
-    comma = _comma(capture.conversation)
+def transcript_body(conversation: Conversation, messages_before: int = 0) -> Iterator[bytes]:
+    """Messages in chunks of a few hundred kilobytes, for a caller that must not block for long.
+
+    Args:
+        conversation: what to write, perhaps the end of a longer one.
+        messages_before: how many messages of the longer one came before.
+    """
+    comma = _comma(conversation)
     lines: list[str | orjson.Fragment] = []
     code_points = 0
-    for heading, text in _pieces(capture.conversation, comma):
+    for heading, text in _pieces(conversation, messages_before, comma):
         if heading:
             lines.append(orjson.Fragment(heading))
         fragments = _FRAGMENTS[: -(-len(text) // TRANSCRIPT_FRAGMENT_CODE_POINTS)]
@@ -58,10 +62,10 @@ def _comma(conversation: Conversation) -> bytes:
     return b"," if _DELETE in conversation.texts_utf8 else _DELETE
 
 
-def _pieces(conversation: Conversation, comma: bytes) -> Iterator[tuple[bytes, str]]:
+def _pieces(conversation: Conversation, messages_before: int, comma: bytes) -> Iterator[tuple[bytes, str]]:
     """Texts with the headings of their messages; a long text in pieces, of which the first one has the heading."""
     for index in range(len(conversation)):
-        heading = f"### Message {index + 1}: {conversation.role(index).value}".encode()
+        heading = f"### Message {messages_before + index + 1}: {conversation.role(index).value}".encode()
         text = conversation.text_utf8(index).replace(b",", comma).decode()
         yield heading, text[:_CHUNK_CODE_POINTS]
         for start in range(_CHUNK_CODE_POINTS, len(text), _CHUNK_CODE_POINTS):
@@ -79,7 +83,8 @@ def _written(lines: Sequence[str | orjson.Fragment], comma: bytes) -> bytes:
     return escape_tags(array) + b"\n"
 
 
-def _head(capture: Capture, label: str) -> bytes:
+def transcript_head(capture: Capture, label: str) -> bytes:
+    """What stands before the messages."""
     facts = tag_safe_json(
         {
             "sessionId": capture.session_id,
