@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple, cast
@@ -39,24 +40,45 @@ class Entry(NamedTuple):
     turn: int = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompts:
+    """User texts that compactions kept, as links to what earlier ones kept: a log may hold thousands of compactions."""
+
+    earlier: Prompts | None
+    texts: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        """All texts, oldest first."""
+        link: Prompts | None = self
+        links: list[Prompts] = []
+        while link is not None:
+            links.append(link)
+            link = link.earlier
+        return (text for link in reversed(links) for text in link.texts)
+
+
 @dataclass(slots=True)
 class Generation:
     """History between two compactions: what the compaction left, then what was said since."""
 
+    prompts: Prompts | None = None
+    """What the compaction kept when it wrote no history of its own."""
     entries: list[Entry] = field(default_factory=list[Entry])
-    base_length: int = 0
+    typed: list[int] = field(default_factory=list[int])
+    """Where the person spoke since the compaction."""
     turn: int = 0
     """Turn in which the compaction happened; 0 when turns are not marked."""
     complete: bool = False
     """The base was written down in full, so that nothing before it matters."""
 
+    def drop_from(self, positions: list[int]) -> None:
+        """Drop everything from the last of some positions on; nothing when there are none."""
+        if positions:
+            del self.entries[positions[-1] :]
+
     def copy(self) -> Generation:
         """An independent generation."""
-        return Generation(self.entries.copy(), self.base_length, self.turn, self.complete)
-
-    def user_positions(self) -> list[int]:
-        """Where the person spoke since the compaction."""
-        return [i for i, entry in enumerate(self.entries) if i >= self.base_length and entry.kind is USER]
+        return Generation(self.prompts, self.entries.copy(), self.typed.copy(), self.turn, self.complete)
 
 
 def summary_entry(message: str) -> Entry:

@@ -15,6 +15,7 @@ from sessionref_server.adapters.sessions.formats.codex.entries import (
     Entry,
     Generation,
     Kind,
+    Prompts,
     replacement_entries,
     summary_entry,
 )
@@ -28,12 +29,14 @@ _PART_LIMIT = 8
 """The same for texts that are only a part of each other, which costs a search through them."""
 
 _CLOSE_LENGTHS = 64
+_MAX_UNDONE_COMPACTIONS = 1000
+"""How often a rollback may lead past a compaction: then what a compaction costs is not paid again and again."""
 
 
 class _Run:
     """The newest entries while one side speaks: where a second telling of a text is looked for."""
 
-    __slots__ = ("items", "kind", "others", "told", "vouched")
+    __slots__ = ("_words", "items", "kind", "others", "told", "vouched")
 
     def __init__(self, kind: Kind | None = None) -> None:
         self.kind = kind
@@ -45,6 +48,18 @@ class _Run:
         """Positions of the newest entries that it and another channel told; a third one may follow."""
         self.vouched = False
         """Whether any channel but ``response_item`` spoke in this run."""
+        self._words: dict[int, int] = {}
+
+    def words(self, index: int, text: str) -> int:
+        """A hash of the words of the entry at a position. Each entry waits beside many others and is cut into words once."""
+        found = self._words.get(index)
+        if found is None:
+            found = self._words[index] = _hash_of_words(text)
+        return found
+
+    def forget_words(self, index: int) -> None:
+        """The entry there has another text now."""
+        self._words.pop(index, None)
 
     def tell(self, index: int) -> None:
         """An entry has two witnesses."""
@@ -62,7 +77,7 @@ class _Run:
 class Transcript:
     """Folds messages, compactions and rollbacks. Entries are immutable, so a copy is cheap."""
 
-    __slots__ = ("_entries", "_events", "_generations", "_run", "_turn", "spoken")
+    __slots__ = ("_entries", "_events", "_generations", "_run", "_turn", "_undone_compactions", "spoken")
 
     def __init__(self) -> None:
         self._generations = [Generation()]
@@ -70,6 +85,7 @@ class Transcript:
         self._run = _Run()
         self._turn = 0
         self._events = False
+        self._undone_compactions = 0
         self.spoken = False
         """Whether any message was ever said, rolled back or not."""
 
@@ -80,6 +96,7 @@ class Transcript:
         other._entries = other._generations[-1].entries
         other._run = self._run.copy()
         other._turn, other._events, other.spoken = self._turn, self._events, self.spoken
+        other._undone_compactions = self._undone_compactions
         return other
 
     @property
@@ -89,7 +106,7 @@ class Transcript:
 
     def shown(self) -> tuple[list[Message], list[str]]:
         """The visible messages in order, and notes, each once, of what the model sees and we cannot show."""
-        messages: list[Message] = []
+        messages = [Message(PERSON, text) for text in self._generations[-1].prompts or ()]
         notes: dict[str, None] = {}
         for entry in self._entries:
             kind, text, channels, _ = entry
@@ -138,39 +155,53 @@ class Transcript:
         waiting.append(len(self._entries))
         if len(waiting) > _OPEN_LIMIT:
             del waiting[0]
+        if kind is USER:
+            self._generations[-1].typed.append(len(self._entries))
         self._entries.append(Entry(kind, text, channel, self._turn))
         return True
 
     def compact(self, message: str, replacement: object) -> None:
         """Put a compaction's result in the place of everything before it."""
+        last = self._generations[-1]
         entries = replacement_entries(message, replacement)
-        complete = entries is not None or self._generations[-1].complete
         if entries is None:
-            kept = [
-                entry._replace(channels=entry.channels | KEPT)
-                for entry in self._entries
-                if entry.kind is USER and self._is_shown(entry.kind, entry.channels)
-            ]
-            entries = [*kept, summary_entry(message)]
-        self._generations.append(Generation(entries, len(entries), self._turn, complete))
+            kept = (text for kind, text, channels, _ in last.entries if kind is USER and self._is_shown(kind, channels))
+            prompts = Prompts(last.prompts, tuple(kept))
+            self._generations.append(Generation(prompts, [summary_entry(message)], turn=self._turn, complete=last.complete))
+        else:
+            self._generations.append(Generation(None, entries, turn=self._turn, complete=True))
         self._history_changed()
 
     def roll_back(self, turns: int) -> None:
         """Drop the newest user turns, and with them a compaction that happened inside one of them."""
         while turns > 0:
             generation = self._generations[-1]
-            positions = self._typed()
-            if turns < len(positions) or len(self._generations) == 1:
-                dropped = min(turns, len(positions))
-                if dropped:
-                    del generation.entries[positions[-dropped] :]
+            taken = self._take_typed(generation, turns)
+            if generation.typed or not self._may_undo_compaction():
+                generation.drop_from(taken)
                 break
-            turns -= len(positions)
-            if turns == 0 and not 0 < generation.turn == generation.entries[positions[0]].turn:
-                del generation.entries[positions[0] :]
+            turns -= len(taken)
+            if turns == 0 and not 0 < generation.turn == generation.entries[taken[-1]].turn:
+                generation.drop_from(taken)
                 break
             self._generations.pop()
+            self._undone_compactions += 1
         self._history_changed()
+
+    def _may_undo_compaction(self) -> bool:
+        return len(self._generations) > 1 and self._undone_compactions < _MAX_UNDONE_COMPACTIONS
+
+    def _take_typed(self, generation: Generation, turns: int) -> list[int]:
+        """Take the positions of up to ``turns`` newest prompts, newest first; what is left over ends with a prompt as well.
+
+        What no event vouched for by now is the person's no more, so it is looked at once.
+        """
+        typed, entries, taken = generation.typed, generation.entries, list[int]()
+        while typed and (len(taken) < turns or not self._is_shown(USER, entries[typed[-1]].channels)):
+            position = typed.pop()
+            if self._is_shown(USER, entries[position].channels):
+                taken.append(position)
+        return taken
 
     def _history_changed(self) -> None:
         self._entries = self._generations[-1].entries
@@ -178,11 +209,6 @@ class Transcript:
 
     def _is_shown(self, kind: Kind, channels: int) -> bool:
         return kind is not USER or channels != ITEM or not self._events
-
-    def _typed(self) -> list[int]:
-        """Positions of what the person said since the last compaction."""
-        generation = self._generations[-1]
-        return [i for i in generation.user_positions() if self._is_shown(USER, generation.entries[i].channels)]
 
     def _begin_run(self, kind: Kind) -> _Run:
         if kind is ASSISTANT and self._run.items:
@@ -206,11 +232,10 @@ class Transcript:
         """Find the first telling of a text among the newest entries, and let this channel vouch for it too."""
         role, channel, text = said
         entries = self._entries
-        for index in candidates:
-            entry = entries[index]
-            if not entry.channels & channel and _same_text(entry.text, text):
-                self._vouch(index, channel, text)
-                return True
+        same = self._find_same(channel, text, candidates)
+        if same is not None:
+            self._vouch(same, channel, text)
+            return True
         if role is MODEL:
             for index in candidates[-_PART_LIMIT:]:
                 entry = entries[index]
@@ -219,20 +244,38 @@ class Transcript:
                     return True
         return False
 
+    def _find_same(self, channel: int, text: str, candidates: list[int]) -> int | None:
+        """The first entry without this witness that tells the same words.
+
+        Codex joins text blocks with nothing in events, and with a line break elsewhere.
+        """
+        words: int | None = None
+        for index in candidates:
+            entry = self._entries[index]
+            if entry.channels & channel:
+                continue
+            if entry.text == text:
+                return index
+            if abs(len(entry.text) - len(text)) < _CLOSE_LENGTHS:
+                words = _hash_of_words(text) if words is None else words
+                if self._run.words(index, entry.text) == words:
+                    return index
+        return None
+
     def _vouch(self, index: int, channel: int, text: str) -> None:
         run = self._run
         kind, told, channels, turn = self._entries[index]
         channels |= channel
         self._entries[index] = Entry(kind, text if channel == ITEM else told, channels, turn)
+        run.forget_words(index)
         if channels & ITEM and index not in run.told:
             waiting = run.others if channel == ITEM else run.items
             waiting.remove(index)
             run.tell(index)
 
 
-def _same_text(text: str, other: str) -> bool:
-    # Codex joins text blocks with nothing in events, and with a line break elsewhere.
-    return text == other or (abs(len(text) - len(other)) < _CLOSE_LENGTHS and text.split() == other.split())
+def _hash_of_words(text: str) -> int:
+    return hash(" ".join(text.split()))
 
 
 def _same_part(entry: Entry, channel: int, text: str) -> bool:

@@ -188,6 +188,8 @@ class StrictFold:
             self._unsupported = self._unsupported or f"{self._version}, with events of a kind that must be understood"
 
     def _place(self, kind: str, row: dict[str, Any], sources: SourceSeqs | None) -> None:
+        if self._invalid:
+            return  # nothing of the surface will be shown
         shown = SHOWS_NOTHING
         if kind == ASSISTANT_MESSAGE:
             shown = shown_by_assistant(row)
