@@ -47,7 +47,7 @@ class LogEnd:
     recovered_lines: int = 0
     """zstd: how many of the fed lines came from a torn last frame."""
     frame_ends: Sequence[int] = field(default=())
-    """zstd: number of complete lines fed when each complete frame ended, the first two frames only (dsh: frame 1 is the header)."""
+    """zstd: number of complete lines fed when each complete frame ended, for the first two frames (dsh: frame 1 is the header)."""
     split_frame: bool = False
     """zstd: a complete frame ended inside a line, and another frame followed."""
 
@@ -80,7 +80,7 @@ class Surface:
     format_version: int = 0
     through_seq: int | None = None
     reading: ReadingFacts = field(default_factory=ReadingFacts)
-    """Its status says whether a reference may use it: OK and PARTIAL may; EMPTY, DAMAGED, TOO_NEW and NOT_A_SESSION are refused."""
+    """Its status says whether a reference may use it: OK and PARTIAL may; all others are refused."""
 
 
 class HeadFold(Protocol):
