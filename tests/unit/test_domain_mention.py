@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from sessionref_server.domain.errors import InvalidReferenceError
 from sessionref_server.domain.file_token import FileMention
 from sessionref_server.domain.label import clean_label
-from sessionref_server.domain.limits import MAX_FILE_MENTIONS
+from sessionref_server.domain.limits import MAX_FILE_MENTIONS, MAX_FILE_MENTIONS_AT_ONCE
 from sessionref_server.domain.mention import format_mention, parse_mentions
 from sessionref_server.domain.reference import SessionReference
 from sessionref_server.domain.session_uri import decode_session_uri, encode_session_uri
+from sessionref_server.service.mentions import parse_texts
 
 MEGABYTE = 1_000_000
 
@@ -141,6 +142,34 @@ def test_file_mentions_are_told_by_form(text: str, files: list[tuple[str, bool]]
 
 def test_file_mentions_stop_at_their_limit() -> None:
     assert len(parse_mentions("@a " * (MAX_FILE_MENTIONS + 5)).files) == MAX_FILE_MENTIONS
+
+
+def test_file_mentions_of_all_texts_of_a_call_stop_at_their_limit() -> None:
+    parsed = parse_texts(["@a " * MAX_FILE_MENTIONS] * 15)
+    assert [len(text.files) for text in parsed] == [MAX_FILE_MENTIONS] * 10 + [0] * 5
+    assert 10 * MAX_FILE_MENTIONS == MAX_FILE_MENTIONS_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("token", "path"),
+    [
+        ("a" + ")" * 50, "a"),
+        ("a(" + ")" * 50, "a()"),
+        ("(" * 3 + "a" + ")" * 5, "(((a)))"),
+        ("a" + ".,;" * 50, "a"),
+        ("a[0].)]}", "a[0]"),
+        ("a.)(", "a.)("),
+        (")" * 50, None),
+        (",." * 10, None),
+        (".", "."),
+        ("a..", "a.."),
+        ("a/.)", "a/."),
+        ("a>", "a"),
+        ("<a>.", "<a>"),
+    ],
+)
+def test_what_ends_the_sentence_is_cut_off_a_path(token: str, path: str | None) -> None:
+    assert [file.path for file in parse_mentions(f"@{token}").files] == ([] if path is None else [path])
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))

@@ -42,6 +42,7 @@ def test_head_of_a_log_of_tiny_lines_is_damaged(tmp_path: Path) -> None:
     log.write_bytes(b"a\n" * MANY)
     fold = UnsettledHeads()
     assert read(log, fold, is_head=True).damage == "the log holds far too many lines for its size"
+    assert len(fold.seen) < ENOUGH
 
 
 def test_few_compressed_bytes_that_make_very_many_lines_are_a_bomb(tmp_path: Path) -> None:

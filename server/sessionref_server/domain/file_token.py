@@ -7,7 +7,7 @@ quotes: ``@"docs/a b.md"``. Columns count UTF-16 code units, as editors and term
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,17 +82,20 @@ def format_file_mention(path: str, *, is_directory: bool, preserve_quote: bool =
     return f'@"{path}{ending}' if is_directory else f'@"{path}"'
 
 
-def find_file_mentions(text: str, session_mentions: Sequence[tuple[int, int]]) -> tuple[FileMention, ...]:
-    """Read the file mentions of a text in one pass; at most MAX_FILE_MENTIONS, the first ones.
+def find_file_mentions(
+    text: str, session_mentions: Sequence[tuple[int, int]], limit: int = MAX_FILE_MENTIONS
+) -> tuple[FileMention, ...]:
+    """Read the file mentions of a text in one pass.
 
     Args:
         text: The text.
         session_mentions: Spans ``(start, end)`` of its session mentions, ascending. No file mention touches one.
+        limit: Most mentions to return, the first ones.
     """
     mentions: list[FileMention] = []
     pending = deque([*session_mentions, (len(text), len(text))])
     start = text.find("@")
-    while start >= 0 and len(mentions) < MAX_FILE_MENTIONS:
+    while start >= 0 and len(mentions) < limit:
         if not _opens_token(text, start):
             start = text.find("@", start + 1)
             continue
@@ -133,13 +136,18 @@ def _mention(token: str) -> FileMention | None:
 
 def _without_punctuation(path: str) -> str:
     """Cut what ends the sentence rather than the path: ``src/a.ts,`` and ``src/a.ts).`` but neither ``..`` nor ``[id]``."""
-    while path and _ends_sentence(path):
-        path = path[:-1]
-    return path
+    end = len(path)
+    unopened = {bracket: path.count(bracket) - path.count(_BRACKETS[bracket]) for bracket in _BRACKETS if bracket in path}
+    while end and _ends_sentence(path, end, unopened):
+        if path[end - 1] in unopened:
+            unopened[path[end - 1]] -= 1
+        end -= 1
+    return path[:end]
 
 
-def _ends_sentence(path: str) -> bool:
-    last = path[-1]
-    if last in _BRACKETS:
-        return path.count(last) > path.count(_BRACKETS[last])
-    return last in _SENTENCE_ENDS and path[-2:] not in {"..", "/."} and path != "."
+def _ends_sentence(path: str, end: int, unopened: Mapping[str, int]) -> bool:
+    """Whether the character before ``end`` does; ``unopened`` counts the closing brackets up to there that nothing opens."""
+    last = path[end - 1]
+    if last in unopened:
+        return unopened[last] > 0
+    return last in _SENTENCE_ENDS and path[max(0, end - 2) : end] not in {"..", "/."} and (end > 1 or last != ".")

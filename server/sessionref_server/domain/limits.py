@@ -49,6 +49,8 @@ MAX_NAMED_SOURCES: Final = 100
 
 MAX_FILE_MENTIONS: Final = 1_000
 """File mentions reported for one text. They are hints by form only, and nobody types a thousand."""
+MAX_FILE_MENTIONS_AT_ONCE: Final = 10_000
+"""File mentions reported for all texts of one call."""
 MAX_MENTIONED_PATH_CHARACTERS: Final = 4_096
 """A longer run of characters after ``@`` is no path on any system."""
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from sessionref_server.domain.errors import InvalidReferenceError
 from sessionref_server.domain.file_token import FileMention, find_file_mentions
 from sessionref_server.domain.javascript_text import LINE_TERMINATORS, WHITE_SPACE, find_any, find_other
+from sessionref_server.domain.limits import MAX_FILE_MENTIONS
 from sessionref_server.domain.reference import SessionReference
 from sessionref_server.domain.session import SessionId
 from sessionref_server.domain.session_uri import SCHEME, decode_session_uri, encode_session_uri
@@ -53,7 +54,12 @@ def format_mention(session_id: str, label: str | None = None) -> str:
 
 
 def parse_mentions(
-    text: str, *, label: Callable[[str], str] | None = None, field: str = "text", index: int | None = None
+    text: str,
+    *,
+    label: Callable[[str], str] | None = None,
+    field: str = "text",
+    index: int | None = None,
+    file_limit: int = MAX_FILE_MENTIONS,
 ) -> ParsedText:
     """Read all mentions of one text, in time linear in its length.
 
@@ -62,6 +68,7 @@ def parse_mentions(
         label: Makes each label fit to be shown, for example one clean line; labels stay as written when absent.
         field: Name of the request field, for the error's metadata.
         index: Position of the text in that field, for the error's metadata.
+        file_limit: Most file mentions to report.
 
     Raises:
         InvalidReferenceError: A match does not decode. Neither message nor metadata holds any of the text.
@@ -80,7 +87,7 @@ def parse_mentions(
         pieces += (text[copied : match.start], "@", shown)
         copied = match.end
     pieces.append(text[copied:])
-    return ParsedText(text="".join(pieces), references=tuple(references), files=find_file_mentions(text, spans))
+    return ParsedText(text="".join(pieces), references=tuple(references), files=find_file_mentions(text, spans, file_limit))
 
 
 class _Decoder:

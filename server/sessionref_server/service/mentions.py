@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sessionref_server.domain.limits import MAX_FILE_MENTIONS, MAX_FILE_MENTIONS_AT_ONCE
 from sessionref_server.domain.mention import ParsedText, parse_mentions
 from sessionref_server.domain.ports import Offload
 from sessionref_server.domain.prepare.parse import rewrite_mentions
@@ -46,4 +47,10 @@ class Mentions:
 
 def parse_texts(texts: Sequence[str]) -> list[ParsedText]:
     """Read texts one after the other."""
-    return [parse_mentions(text, field="texts", index=index) for index, text in enumerate(texts)]
+    parsed: list[ParsedText] = []
+    files_left = MAX_FILE_MENTIONS_AT_ONCE
+    for index, text in enumerate(texts):
+        file_limit = min(MAX_FILE_MENTIONS, files_left)
+        parsed.append(parse_mentions(text, field="texts", index=index, file_limit=file_limit))
+        files_left -= len(parsed[-1].files)
+    return parsed

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
 
+from sessionref_server.adapters.sessions.line_folds import BlockFold, LineFold, MarkedFold, SkipAware
 from sessionref_server.adapters.sessions.marker_search import marker_finder
 
 TAIL_BYTES = 64 * 1024
@@ -27,48 +27,6 @@ _EMPTY_LINES = re.compile(rb"[\r\n]*")
 
 class LineFloodError(Exception):
     """The log is millions of tiny lines; the message is one sentence of ours."""
-
-
-class LineFold(Protocol):
-    """What both kinds of fold have."""
-
-    def feed(self, line: bytes) -> None:
-        """Take one complete line."""
-        ...
-
-
-class MarkedFold(LineFold, Protocol):
-    """A head fold, as far as feeding goes."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether only marked lines matter from now on."""
-        ...
-
-    @property
-    def marker(self) -> re.Pattern[bytes]:
-        """An alternation of fixed literals."""
-        ...
-
-
-@runtime_checkable
-class SkipAware(Protocol):
-    """A fold that wants to know where a line was dropped, e.g. because its rows are numbered."""
-
-    def line_skipped(self) -> None:
-        """A line over the size cap, or of NUL bytes, stood here."""
-        ...
-
-
-@runtime_checkable
-class BlockFold(Protocol):
-    """A fold that gains from taking many lines at once."""
-
-    def feed_block(self, block: bytes) -> int | None:
-        """Take complete lines with LF between them and return how many there were; ``None`` when nothing was taken and they must
-        come one by one. Blank lines and NUL bytes are no concern: such a block may be turned down.
-        """
-        ...
 
 
 def _take_none(_: bytes) -> None:
@@ -108,7 +66,12 @@ class LineFeeder:
 
     def _refuse_flood(self) -> None:
         if self.lines > FLOOD_FROM_LINES and self._pushed_bytes < FLOOD_LINE_BYTES * self.lines:
+            self._forget()
             raise LineFloodError("the log holds far too many lines for its size")
+
+    def _forget(self) -> None:
+        self._parts.clear()
+        self._held_bytes = 0
 
     def _push(self, chunk: bytes) -> None:
         if self._held_bytes:
@@ -125,6 +88,8 @@ class LineFeeder:
             self._feed_lines(chunk[:cut])
 
     def _feed_lines(self, block: bytes) -> None:
+        if block.isspace():
+            return
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if b"\0" in block or len(block) > self._line_limit_bytes:
@@ -249,6 +214,9 @@ class HeadFeeder(LineFeeder):
         if self._overlong:
             return self._stub
         return trimmed_tail(self._copy(self._buffer.rfind(b"\n") + 1, len(self._buffer)))
+
+    def _forget(self) -> None:
+        self._buffer.clear()
 
     def _copy(self, start: int, end: int) -> bytes:
         """One copy, where a slice of the buffer made into bytes would be two."""

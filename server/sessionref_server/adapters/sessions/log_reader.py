@@ -15,14 +15,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from sessionref_server.adapters.sessions.frame_feed import FrameFeed
-from sessionref_server.adapters.sessions.line_feed import (
-    FLOOD_FROM_LINES,
-    HeadFeeder,
-    LineFeeder,
-    LineFloodError,
-    LineFold,
-    MarkedFold,
-)
+from sessionref_server.adapters.sessions.line_feed import FLOOD_FROM_LINES, HeadFeeder, LineFeeder, LineFloodError
+from sessionref_server.adapters.sessions.line_folds import LineFold, MarkedFold
 from sessionref_server.adapters.sessions.log_format import LogEnd
 from sessionref_server.adapters.sessions.zstd_frames import FrameDamageError, FrameLimits, ZstdFrames
 

@@ -59,7 +59,7 @@ def rewrite_mentions(
         if not isinstance(block, TextContent):
             rewritten.append(block)
             continue
-        parsed = parse_mentions(block.text, label=label, field="content", index=index)
+        parsed = parse_mentions(block.text, label=label, field="content", index=index, file_limit=0)
         rewritten.append(TextContent(parsed.text) if parsed.references else block)
         references += parsed.references
     return rewritten, references
