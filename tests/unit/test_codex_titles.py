@@ -146,3 +146,29 @@ def test_pipes_and_links_in_the_place_of_title_files_are_not_opened(tmp_path: Pa
     (tmp_path / "session_index.jsonl").unlink()
     (tmp_path / "session_index.jsonl").symlink_to(tmp_path / "x")
     assert titles(tmp_path / "missing") == titles(tmp_path) == {}
+
+
+def test_database_with_a_schema_that_is_no_text_gives_no_titles_and_hides_none(tmp_path: Path) -> None:
+    path = write_state(tmp_path, ("a", None, None, "Name"))
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE threads", b"CREATE TAB\xff\xfe threads"))
+    write_index(tmp_path, {"id": "a", "thread_name": "One"})
+    assert titles(tmp_path) == {"a": "One"}
+
+
+def test_view_in_the_place_of_the_table_is_not_read(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "state_5.sqlite")) as connection, connection:
+        connection.execute("create view threads as select 'a' as id, zeroblob(900000000) as name")
+    assert titles(tmp_path) == {}
+
+
+def test_endless_column_is_given_up(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "state_5.sqlite")) as connection, connection:
+        connection.execute("create table threads(id text, name text as (zeroblob(900000000)) virtual)")
+        connection.execute("insert into threads(id) values('a')")
+    write_index(tmp_path, {"id": "a", "thread_name": "One"})
+    assert titles(tmp_path) == {"a": "One"}
+
+
+def test_index_of_nothing_but_line_ends_gives_no_titles(tmp_path: Path) -> None:
+    (tmp_path / "session_index.jsonl").write_bytes(b'{"id":"a","thread_name":"One"}\n' + b"a\n" * 1000)
+    assert titles(tmp_path) == {}

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import tempfile
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -17,16 +18,26 @@ from sessionref_server.adapters.sessions.formats.codex.places import SESSION_IND
 from sessionref_server.adapters.sessions.json_line import parse_json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _STATE_NAME = re.compile(r"state_(\d{1,6})\.sqlite\Z")
 _BUSY_SECONDS = 0.25
 _INDEX_BYTES = 16 * 1024 * 1024
 """How much of the end of the index is read; its last lines win anyway."""
 
+_LEAST_LINE_BYTES = 16
 _TITLE_CHARACTERS = 1024
 _MAX_ROWS = 1_000_000
+_MAX_VALUE_BYTES = 16 * 1024 * 1024
+_STEPS_PER_LOOK = 100_000
+_MAX_LOOKS = 2_000
+"""SQLite gives up after 200 million steps of its machine, some seconds: a real table of a million sessions takes half of them."""
+
+_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'threads'"
 _QUERY = "SELECT id, {name}, {title}, {first} FROM threads LIMIT ?"
+
+_Titles = tuple[dict[str, str], dict[str, str]]
+"""Names and titles by session id. A title that merely repeats the first message is none: the log tells that better."""
 
 
 def read_titles(root: Path, sqlite_home: str | None) -> dict[str, str]:
@@ -80,33 +91,20 @@ def _last_lines(path: Path) -> list[bytes]:
             if not stat.S_ISREG(status.st_mode):
                 return []
             file.seek(max(0, status.st_size - _INDEX_BYTES))
-            return file.read(_INDEX_BYTES).split(b"\n")
+            end = file.read(_INDEX_BYTES)
     except OSError:
         return []
+    return end.split(b"\n") if end.count(b"\n") * _LEAST_LINE_BYTES <= len(end) else []
 
 
-def _database_titles(path: Path | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and titles. A title that merely repeats the first message is none: the log tells that better."""
-    names: dict[str, str] = {}
-    titles: dict[str, str] = {}
-    for native_id, name, title, first in _rows(path) if path is not None else ():
-        if not isinstance(native_id, str):
-            continue
-        if isinstance(name, str) and name.strip():
-            names[native_id] = name
-        elif isinstance(title, str) and title.strip() and not (isinstance(first, str) and first.startswith(title.strip())):
-            titles[native_id] = title
-    return names, titles
-
-
-def _rows(path: Path) -> Sequence[Sequence[object]]:
-    """Rows of the threads table, read without writing in the database's folder.
+def _database_titles(path: Path | None) -> _Titles:
+    """Names and titles, read without writing in the database's folder.
 
     Reading a database with a write-ahead log makes SQLite create files beside it, and reading it as immutable ignores that log.
     """
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            return []
+        if path is None or not stat.S_ISREG(os.lstat(path).st_mode):
+            return {}, {}
         if not _size(_beside(path, "-wal")):
             return _query(path, "immutable=1")
         # Readers share an index of the log, which SQLite would create where it is missing.
@@ -116,11 +114,12 @@ def _rows(path: Path) -> Sequence[Sequence[object]]:
             except sqlite3.Error:
                 return _query_copy(path)
         return _query_copy(path)
-    except (OSError, sqlite3.Error, OverflowError):
-        return []
+    except (OSError, sqlite3.Error, OverflowError, ValueError, MemoryError):
+        # ValueError: what SQLite says of a damaged schema need not be UTF-8.
+        return {}, {}
 
 
-def _query_copy(path: Path) -> Sequence[Sequence[object]]:
+def _query_copy(path: Path) -> _Titles:
     with tempfile.TemporaryDirectory(prefix="sessionref-") as folder:
         copy = Path(folder) / "state.sqlite"
         shutil.copyfile(path, copy, follow_symlinks=False)
@@ -128,15 +127,30 @@ def _query_copy(path: Path) -> Sequence[Sequence[object]]:
         return _query(copy, "mode=rw")
 
 
-def _query(path: Path, mode: str) -> Sequence[Sequence[object]]:
+def _query(path: Path, mode: str) -> _Titles:
     uri = f"file:{quote(str(path.absolute()))}?{mode}"
     with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
         connection.text_factory = _lenient_text
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+        looks = count()
+        connection.set_progress_handler(lambda: next(looks) > _MAX_LOOKS, _STEPS_PER_LOOK)
         columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(threads)")}
-        if "id" not in columns:
-            return []
-        chosen = dict(_column_expressions(columns))
-        return connection.execute(_QUERY.format_map(chosen), (_MAX_ROWS,)).fetchall()
+        if "id" not in columns or connection.execute(_TABLE).fetchone() is None:
+            return {}, {}
+        return _told(connection.execute(_QUERY.format_map(dict(_column_expressions(columns))), (_MAX_ROWS,)))
+
+
+def _told(rows: Iterable[Sequence[object]]) -> _Titles:
+    names: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    for native_id, name, title, first in rows:
+        if not isinstance(native_id, str):
+            continue
+        if isinstance(name, str) and name.strip():
+            names[native_id] = name
+        elif isinstance(title, str) and title.strip() and not (isinstance(first, str) and first.startswith(title.strip())):
+            titles[native_id] = title
+    return names, titles
 
 
 def _column_expressions(columns: set[str]) -> Iterator[tuple[str, str]]:
