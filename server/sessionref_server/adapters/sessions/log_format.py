@@ -47,7 +47,7 @@ class LogEnd:
     recovered_lines: int = 0
     """zstd: how many of the fed lines came from a torn last frame."""
     frame_ends: Sequence[int] = field(default=())
-    """zstd: number of complete lines fed when each complete frame ended, for the first two frames (dsh: frame 1 is the header)."""
+    """zstd: number of complete lines fed when each complete frame ended, first two frames only (dsh: frame 1 is the header)."""
     split_frame: bool = False
     """zstd: a complete frame ended inside a line, and another frame followed."""
 
