@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,30 @@ async def test_a_forgotten_head_is_gone(make_cache: MakeCache) -> None:
     await cache.save("codex", [("/logs/a.jsonl", ROW), ("/logs/b.jsonl", ROW)])
     await cache.forget("codex", ["/logs/a.jsonl"])
     assert list(await cache.load("codex")) == ["/logs/b.jsonl"]
+
+
+async def test_rows_of_other_types_than_were_written_are_none(make_cache: MakeCache, folder: Path) -> None:
+    cache = make_cache()
+    await cache.save("codex", [(f"/logs/{name}.jsonl", ROW) for name in "abcd"])
+    with closing(sqlite3.connect(folder / FILE_NAME)) as database, database:
+        database.execute("UPDATE heads SET head = 5 WHERE path = ?", (b"/logs/a.jsonl",))
+        database.execute("UPDATE heads SET shown = 'text' WHERE path = ?", (b"/logs/b.jsonl",))
+        database.execute("UPDATE heads SET inode = 'text' WHERE path = ?", (b"/logs/c.jsonl",))
+    assert list(await cache.load("codex")) == ["/logs/d.jsonl"]
+
+
+def make_open_file(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / FILE_NAME).touch()
+    (folder / FILE_NAME).chmod(0o666)
+
+
+async def test_file_that_others_may_read_becomes_private(make_cache: MakeCache, folder: Path) -> None:
+    make_open_file(folder)
+    cache = make_cache()
+    await cache.save("codex", [("/logs/a.jsonl", ROW)])
+    assert set(modes_below(folder).values()) == {0o700, 0o600}
+    assert list(await cache.load("codex")) == ["/logs/a.jsonl"]
 
 
 async def test_folder_and_files_are_private_whatever_the_umask(make_cache: MakeCache, folder: Path) -> None:
@@ -183,7 +208,25 @@ def test_status_and_detail_come_back_from_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [b"", b"{}", b"[]", b"null", b"{", b'{"native_id":"a","x":1}', b'{"native_id":"a","status":"?"}']
+    "document",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"native_id":"a","x":1}',
+        b'{"native_id":"a","status":"?"}',
+        b'{"native_id":5}',
+        b'{"native_id":"a","title":5}',
+        b'{"native_id":"a","created_at_ms":1.5}',
+        b'{"native_id":"a","is_subagent":1}',
+        b'{"native_id":"a","route":5}',
+        b'{"native_id":"a","route":["p"]}',
+        b'{"native_id":"a","route":["p",5]}',
+        b'{"native_id":"a","status":[]}',
+        pytest.param(b'{"native_id":"a","title":' + b"[" * 5000 + b"]" * 5000 + b"}", id="deep"),
+    ],
 )
 def test_bytes_that_are_no_head_are_refused(document: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,12 @@ CREATE TABLE IF NOT EXISTS heads (
     PRIMARY KEY (source, path)
 ) WITHOUT ROWID
 """
-_SELECT = "SELECT path, device, inode, size, mtime_ns, version, head, rules, shown FROM heads WHERE source = ?"
+_SELECT = """
+SELECT path, device, inode, size, mtime_ns, version, head, rules, shown FROM heads
+WHERE source = ? AND typeof(path) = 'blob' AND typeof(inode) = 'integer' AND typeof(head) = 'blob' AND typeof(shown) = 'blob'
+"""
+"""A column takes values of any type; what is of another one than was written is no row of ours."""
+
 _INSERT = "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM heads WHERE source = ? AND path = ?"
 
@@ -157,8 +163,12 @@ def _make_private(path: Path) -> None:
 
     An existing one is not opened here: closing it would drop the locks that another connection of this process holds.
     """
-    with contextlib.suppress(FileExistsError):
+    try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) & 0o077:
+            path.chmod(0o600)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -17,6 +17,17 @@ MAX_RAW_TITLE_CHARACTERS = 13_000
 MAX_PATH_CHARACTERS = 16_384
 MAX_ROUTE_CHARACTERS = 512
 
+_FIELD_TYPES: dict[str, type] = {
+    "native_id": str,
+    "title": str,
+    "subagent_label": str,
+    "cwd": str,
+    "created_at_ms": int,
+    "updated_at_ms": int,
+    "parent_native_id": str,
+    "is_subagent": bool,
+    "status_detail": str,
+}
 _OPTIONAL_FIELDS = ("title", "subagent_label", "cwd", "created_at_ms", "updated_at_ms", "parent_native_id")
 
 
@@ -40,18 +51,36 @@ def encode_head(head: NativeHead) -> bytes:
 def decode_head(document: bytes) -> NativeHead:
     """The head again. Raises ValueError when the bytes are not what ``encode_head`` writes."""
     try:
-        fields: dict[str, Any] = orjson.loads(document)
+        fields: Any = orjson.loads(document)
     except orjson.JSONDecodeError:
-        fields = json.loads(document)
+        fields = _decode_slowly(document)
+    if type(fields) is not dict or "native_id" not in fields:
+        raise ValueError("no head")
+    known = cast("dict[str, Any]", fields)
+    route, status = known.pop("route", None), known.pop("status", None)
+    for name, value in known.items():
+        if type(value) is not _FIELD_TYPES.get(name):
+            raise ValueError("no head")
+    if route is not None:
+        known["route"] = _decode_route(route)
+    if status is not None:
+        known["status"] = SessionStatus(status)
+    return NativeHead(**known)
+
+
+def _decode_slowly(document: bytes) -> object:
     try:
-        if "route" in fields:
-            provider, model = fields["route"]
-            fields["route"] = ModelRoute(provider=provider, model=model)
-        if "status" in fields:
-            fields["status"] = SessionStatus(fields["status"])
-        return NativeHead(**fields)
-    except TypeError as error:
+        return json.loads(document)
+    except RecursionError as error:
         raise ValueError("no head") from error
+
+
+def _decode_route(route: Any) -> ModelRoute:  # noqa: ANN401 - any JSON value
+    match route:
+        case [(str() | None) as provider, (str() | None) as model]:
+            return ModelRoute(provider=provider, model=model)
+        case _:
+            raise ValueError("no head")
 
 
 def bounded_head(head: NativeHead) -> NativeHead:

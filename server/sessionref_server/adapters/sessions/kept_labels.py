@@ -80,7 +80,7 @@ def _decode(document: bytes) -> ShownTexts:
     except orjson.JSONDecodeError:
         try:
             fields = json.loads(document)
-        except ValueError:
+        except (ValueError, RecursionError):
             return ShownTexts()
     if not isinstance(fields, list) or len(fields) != len(ShownTexts._fields) or not _TEXTS.issuperset(map(type, fields)):  # pyright: ignore[reportUnknownArgumentType]
         return ShownTexts()
