@@ -29,7 +29,7 @@ _UNAVAILABLE = {
     UnavailableReason.SAVE_FAILED: reference_pb2.SNAPSHOT_UNAVAILABLE_REASON_SAVE_FAILED,
 }
 
-MAX_KEPT_CANDIDATES: Final = 4_096
+MAX_KEPT_CANDIDATES: Final = 16_384
 """Candidates of the own workspace, and of others, whose bytes are kept, about 300 each. People find the same few each day."""
 MAX_KEPT_STATUSES: Final = 64
 
