@@ -62,11 +62,11 @@ class SearchCandidatesRequest(_message.Message):
 
     @_builtins.property
     def domains(self) -> _containers.RepeatedScalarFieldContainer[_candidate_pb2.CandidateDomain.ValueType]:
-        """Domains wanted; empty means both."""
+        """Domains wanted; empty means both. At most 100 entries, repetitions included."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of session sources to search; empty means all. An unknown name: INVALID_REQUEST."""
+        """Names of session sources to search; empty means all. At most 100. An unknown name: INVALID_REQUEST."""
 
     def __init__(
         self,
@@ -316,11 +316,11 @@ class PrepareRequest(_message.Message):
 
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_reference_pb2.ContentBlock]:
-        """The person's message. It comes back in PrepareResponse.content, detached from this request."""
+        """The person's message, at most 1,000 blocks. It comes back in PrepareResponse.content, detached from this request."""
 
     @_builtins.property
     def references(self) -> _containers.RepeatedCompositeFieldContainer[_reference_pb2.SessionReferenceInput]:
-        """References in mention order, recognised by the host. With `parse_mentions` they come before the ones found in the content."""
+        """References in mention order, recognised by the host, at most 1,000 with repetitions. With `parse_mentions` they come before the ones found in the content."""
 
     def __init__(
         self,
@@ -412,7 +412,8 @@ class ParsedText(_message.Message):
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileMention]:
         """File mentions in order of appearance: `@path` or `@"path with spaces"` at the start or after white space. By form only: whether such a
-        file exists is for the host to find out, and one that does not exist is plain text. They stay in the text as they are.
+        file exists is for the host to find out, and one that does not exist is plain text. They stay in the text as they are. At most 1,000 of
+        a text and 10,000 of a call are told, the first ones.
         """
 
     def __init__(
