@@ -126,10 +126,13 @@ class SecretDetector(Protocol):
 
 
 class Offload(Protocol):
-    """Runs pure functions where they cannot block the event loop. Cancelling a call stops waiting at once."""
+    """Runs pure functions where they cannot block the event loop. Cancelling a call stops waiting at once.
+
+    Raises what the function raises, and OverloadedError when there is nobody to run it.
+    """
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function of bounded cost. Raises what it raises."""
+        """Run a function of bounded cost."""
         ...
 
     async def build_bytes(self, pieces: Callable[P, Iterable[bytes]], /, *args: P.args, **kwargs: P.kwargs) -> bytes:

@@ -96,7 +96,7 @@ class Snapshots:
             return Draft(source=source)
         try:
             return Draft(source=source, transcript=await self._transcript(source))
-        except Exception:  # noqa: BLE001 - saving tries again, and says so when that fails too
+        except OverloadedError:  # saving tries again, and says so when that fails too
             return Draft(source=source)
 
     async def save(self, owner: SessionId, drafts: Sequence[Draft]) -> SavedSnapshots:

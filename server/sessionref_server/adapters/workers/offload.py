@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
+from sessionref_server.adapters.workers.job import Job, WorkerFailedError
 from sessionref_server.adapters.workers.pool import WorkerPool
+from sessionref_server.domain.errors import OverloadedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,8 +50,14 @@ class PoolOffload:
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a module-level function of bounded cost."""
-        return cast("T", await self._pool.run(FunctionJob(partial(function, *args, **kwargs))))
+        return cast("T", await self._run(FunctionJob(partial(function, *args, **kwargs))))
 
     async def build_bytes(self, pieces: Callable[P, Iterable[bytes]], /, *args: P.args, **kwargs: P.kwargs) -> bytes:
         """Run a module-level function that yields pieces, and join them."""
-        return cast("bytes", await self._pool.run(JoinJob(partial(pieces, *args, **kwargs))))
+        return cast("bytes", await self._run(JoinJob(partial(pieces, *args, **kwargs))))
+
+    async def _run(self, job: Job) -> object:
+        try:
+            return await self._pool.run(job)
+        except WorkerFailedError as error:
+            raise OverloadedError("a worker process failed; try again later") from error
