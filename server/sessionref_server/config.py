@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sessionref_server.domain.errors import InvalidConfigError
@@ -19,36 +19,36 @@ class SourceConfig:
     """One source of sessions."""
 
     name: str
-    enabled: bool = True
-    roots: tuple[str, ...] = ()
-    redact: bool = True
+    enabled: bool
+    roots: tuple[str, ...]
+    redact: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """All settings, checked. ``settings.py`` gives the meaning of each; the names match its keys."""
 
-    listen_addresses: tuple[str, ...] = ()
-    listen_reflection: bool = True
-    search_candidate_limit: int = 50
-    prepare_max_references: int = 3
-    prepare_max_reference_bytes: int | None = None
-    prepare_reference_context_fraction: float = 0.2
-    prepare_max_concurrent: int = 8
-    prepare_max_queued: int = 64
-    spill_enabled: bool = True
-    spill_folder: str | None = None
-    spill_expiry_days: float = 30.0
-    spill_quota_mib: int = 1024
-    cache_folder: str | None = None
-    cache_captures_mib: int = 64
-    workers_processes: int | None = None
-    calls_max_seconds: float = 60.0
-    calls_drain_seconds: float = 5.0
-    log_level: str = "info"
-    log_format: str = "text"
-    sources: tuple[SourceConfig, ...] = tuple(SourceConfig(name=name) for name in SOURCE_NAMES)
-    models: Mapping[str, int] = field(default_factory=dict[str, int])
+    listen_addresses: tuple[str, ...]
+    listen_reflection: bool
+    search_candidate_limit: int
+    prepare_max_references: int
+    prepare_max_reference_bytes: int | None
+    prepare_reference_context_fraction: float
+    prepare_max_concurrent: int
+    prepare_max_queued: int
+    spill_enabled: bool
+    spill_folder: str | None
+    spill_expiry_days: float
+    spill_quota_mib: int
+    cache_folder: str | None
+    cache_captures_mib: int
+    workers_processes: int | None
+    calls_max_seconds: float
+    calls_drain_seconds: float
+    log_level: str
+    log_format: str
+    sources: tuple[SourceConfig, ...]
+    models: Mapping[str, int]
     """Context windows in tokens by ``provider/model`` or ``model``, over the catalogue's own (table ``[models]``)."""
 
 

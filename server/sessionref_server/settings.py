@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Value = str | int | float | bool | tuple[str, ...] | None
+from sessionref_server.domain.limits import (
+    DEFAULT_REFERENCE_CONTEXT_FRACTION,
+    DEFAULT_SESSION_CANDIDATES,
+    DEFAULT_SNAPSHOT_LIFETIME_DAYS,
+    MAX_REFERENCES,
+    MAX_SAFE_INTEGER,
+    MIN_REFERENCES,
+)
 
-MAX_SAFE_INTEGER = 2**53 - 1
+Value = str | int | float | bool | tuple[str, ...] | None
 
 
 class Word(str):
@@ -130,13 +137,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         key="search.candidate_limit",
         parse=integer(1),
-        default=50,
+        default=DEFAULT_SESSION_CANDIDATES,
         meaning="Session candidates when a request names no limit.",
     ),
     Setting(
         key="prepare.max_references",
-        parse=integer(1, 3),
-        default=3,
+        parse=integer(MIN_REFERENCES, MAX_REFERENCES),
+        default=MAX_REFERENCES,
         meaning="Most distinct references in one Prepare.",
     ),
     Setting(
@@ -148,7 +155,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         key="prepare.reference_context_fraction",
         parse=number(0, 1),
-        default=0.2,
+        default=DEFAULT_REFERENCE_CONTEXT_FRACTION,
         meaning="Share of the model's context window one source may fill, at 4 bytes per token.",
     ),
     Setting(
@@ -178,7 +185,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         key="spill.expiry_days",
         parse=number(0.001, 3650),
-        default=30.0,
+        default=float(DEFAULT_SNAPSHOT_LIFETIME_DAYS),
         meaning="Days a saved transcript is kept.",
     ),
     Setting(

@@ -10,7 +10,6 @@ MAX_SAFE_INTEGER: Final = 2**53 - 1
 """Largest integer every client language can hold exactly."""
 
 DEFAULT_SESSION_CANDIDATES: Final = 50
-DEFAULT_FILE_CANDIDATES: Final = 20
 MAX_CANDIDATES: Final = 1_000
 """Most candidates of one domain in one batch, whatever a request asks for: a picker shows fewer, and a batch stays small."""
 MAX_QUERY_BYTES: Final = 1024

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sessionref_server.domain.limits import DEFAULT_REFERENCE_CONTEXT_FRACTION, MAX_REFERENCES
 from sessionref_server.domain.ports import ModelCatalogue
 from sessionref_server.domain.prepare.budget import reference_budget_bytes
 from sessionref_server.domain.prepare.parse import parse_references
@@ -24,9 +25,9 @@ from sessionref_server.service.snapshots import Draft, SavedSnapshots, Snapshots
 class PrepareLimits:
     """What configuration says about Prepare."""
 
-    max_references: int = 3
+    max_references: int = MAX_REFERENCES
     max_reference_bytes: int | None = None
-    reference_context_fraction: float = 0.2
+    reference_context_fraction: float = DEFAULT_REFERENCE_CONTEXT_FRACTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,11 +50,6 @@ class HeadPump:
         self._wake = asyncio.Event()
         self._batch_files = FIRST_BATCH_FILES
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is wanted and nothing is being read."""
-        return not self._wanted and not self._reading
-
     def want(self, files: Iterable[LogFile], *, grown: bool = False) -> None:
         """Read these. A log that is wanted already is read as it is now. ``grown``: a worker may still hold its fold."""
         for file in files:

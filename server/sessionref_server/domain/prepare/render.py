@@ -122,7 +122,7 @@ def _snapshot_object(snapshot: SavedSnapshot | UnavailableReason) -> dict[str, o
 
 def _fact_lines(source: RetainedSource) -> Iterator[str]:
     session_id = tag_safe_json(source.reference.session_id).decode()
-    return (f"- {session_id}: {sentence}" for sentence in _sentences(source.capture))
+    return (f"- {session_id}: {sentence}" for sentence in fact_sentences(source.capture))
 
 
 def _sentences(capture: Capture) -> Iterator[str]:
